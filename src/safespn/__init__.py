@@ -1,0 +1,11 @@
+"""Safe semi-supervised learning with sum-product networks."""
+
+from __future__ import annotations
+
+from safespn.network.leaves import Categorical, Gaussian, Poisson
+from safespn.network.nodes import Product, Sum
+from safespn.spn import SPN
+
+__version__ = "0.1.0.dev0"
+
+__all__ = ["SPN", "Categorical", "Gaussian", "Poisson", "Product", "Sum", "__version__"]

@@ -1,0 +1,1 @@
+"""One pass over rows that everything is built from: up for log values, down for flows and statistics."""

@@ -1,0 +1,76 @@
+"""A structure and its parameters, bound together into the arrays that a pass over rows reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from safespn.network.leaves.family import Linear, Square
+from safespn.network.structure import Parameters, Structure
+from safespn.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class BoundNetwork:
+    """What a pass needs: the wiring, the log weights, and the numbers in every leaf slot.
+
+    A leaf's log normaliser is part of ``unit_constant``; ``*_missing`` is what a slot adds when its cell is missing: the
+    negative of that normaliser for a marginal, so that the leaf's value is one.
+    """
+
+    structure: Structure
+    log_weights: FloatArray
+    unit_constant: FloatArray
+    square_centre: FloatArray
+    square_scale: FloatArray
+    square_missing: FloatArray
+    linear_slope: FloatArray
+    linear_missing: FloatArray
+    table_values: FloatArray
+
+
+def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool = False) -> BoundNetwork:
+    """Bind parameters to their structure.
+
+    Parameters
+    ----------
+    complete_by_mode : bool
+        Let a missing cell take its leaf's most probable value (for max-product queries) instead of being marginalised.
+    """
+    n_square, n_linear = structure.square.n_slots, structure.linear.n_slots
+    square_centre, square_scale, square_constant, square_missing = np.zeros((4, n_square))
+    linear_slope, linear_constant, linear_missing = np.zeros((3, n_linear))
+    table_values = np.zeros(structure.table_offset[-1])
+    for group, values in zip(structure.groups, parameters.leaves, strict=True):
+        modes = group.family.mode(values) if complete_by_mode else None
+        for term, slots in zip(group.family.terms(values), group.slots, strict=True):
+            derive = group.family.features[term.feature]
+            completion = modes if modes is None or derive is None else derive(modes)
+            if isinstance(term, Square):
+                square_centre[slots], square_scale[slots] = term.centre, term.scale
+                square_constant[slots] = term.constant
+                square_missing[slots] = (
+                    -term.constant if completion is None else -0.5 * ((completion - term.centre) * term.scale) ** 2
+                )
+            elif isinstance(term, Linear):
+                linear_slope[slots], linear_constant[slots] = term.slope, term.constant
+                linear_missing[slots] = -term.constant if completion is None else term.slope * completion
+            else:
+                missing = np.zeros(len(values)) if completion is None else term.values.max(axis=1)
+                start, stop = structure.table_offset[slots.start], structure.table_offset[slots.stop]
+                table_values[start:stop] = np.column_stack([term.values, missing]).ravel()
+    unit_constant = np.zeros(structure.n_units)
+    for terms, constant in ((structure.square, square_constant), (structure.linear, linear_constant)):
+        unit_constant += np.bincount(terms.unit, weights=constant[terms.slot], minlength=structure.n_units)
+    return BoundNetwork(
+        structure=structure,
+        log_weights=parameters.log_weights,
+        unit_constant=unit_constant,
+        square_centre=square_centre,
+        square_scale=square_scale,
+        square_missing=square_missing,
+        linear_slope=linear_slope,
+        linear_missing=linear_missing,
+        table_values=table_values,
+    )

@@ -1,0 +1,60 @@
+"""Evidence on the children of the root (the classes of a class network), and the flow that it sends down.
+
+Write ``a`` for the *class joint*: ``a[n, k] = log w_k + log S_k(x_n)`` for child ``k`` of the root. Every learning rule sends
+row ``n`` down child ``k`` with a flow of the form::
+
+    weight[n] * softmax_k(tilt * a[n, k] + log_factor[n, k])
+
+* likelihood given a label, a soft label or nothing: ``tilt = 1``, ``log_factor`` the log of the evidence (one-hot, soft, 0);
+* complete data with soft labels q, whatever the model thinks: ``tilt = 0``, ``log_factor = log q``;
+* the smoothed worst case against a rival class joint ``b``: ``tilt = -1 / tau``, ``log_factor = b / tau``.
+
+For a conditional likelihood the flow under "class unknown", ``softmax_k(a[n, k])``, is subtracted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from safespn.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """How rows enter the network at its root.
+
+    Parameters
+    ----------
+    log_factor : array of shape (n_rows, n_root_edges) or None
+        Added to the tilted class joint; None stands for zeros.
+    tilt : float
+    conditional : bool
+        Subtract the flow, and the log-likelihood, of the row with class unknown.
+    """
+
+    log_factor: FloatArray | None = None
+    tilt: float = 1.0
+    conditional: bool = False
+
+    def rows(self, start: int, stop: int) -> Evidence:
+        """Return the evidence of a block of rows."""
+        if self.log_factor is None:
+            return self
+        return Evidence(self.log_factor[start:stop], self.tilt, self.conditional)
+
+
+def class_evidence(classes: FloatArray, n_classes: int, *, conditional: bool = False) -> Evidence:
+    """Make evidence of known classes: entry n is the class of row n, 0 to ``n_classes - 1``, or -1 where it is unknown."""
+    classes = np.asarray(classes)
+    if classes.ndim != 1 or classes.dtype.kind not in "iub":
+        raise ValueError(f"classes must be a list of integers, got shape {classes.shape} and dtype {classes.dtype}")
+    refused = (classes < -1) | (classes >= n_classes)
+    if refused.any():
+        row = int(np.argmax(refused))
+        raise ValueError(
+            f"class {classes[row]} of row {row}: expected 0 to {n_classes - 1} (the root's children), or -1 if unknown"
+        )
+    known = (classes[:, None] == np.arange(n_classes)) | (classes[:, None] == -1)
+    return Evidence(np.where(known, 0.0, -np.inf), conditional=conditional)

@@ -1,0 +1,223 @@
+"""The two passes in plain numpy: up for log values, down for flows. No compiler, every case, every query.
+
+Arrays have shape (nodes or terms, rows), so that every operation runs along contiguous rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from scipy import sparse
+
+from safespn.engine.bound import BoundNetwork
+from safespn.engine.evidence import Evidence
+from safespn.engine.statistics import Statistics
+from safespn.network.structure import Structure, TermList
+from safespn.typing import BoolArray, FloatArray, IntArray
+
+ELEMENTS_PER_BLOCK = 400_000
+
+
+class Choice(Enum):
+    """How a row that reaches a sum goes on to its children."""
+
+    SHARE = "by their posterior probabilities: expectation"
+    BEST = "to the best child alone: max-product"
+    DRAW = "to one child drawn by posterior probability: sampling"
+
+
+@dataclass(frozen=True, eq=False)
+class Upward:
+    """What the upward pass leaves for the downward one."""
+
+    joint: FloatArray
+    """Log value of each edge of the root, shape (n_root_edges, n_rows)."""
+    edge_share: FloatArray
+    """Share of its sum's flow that each edge gets, shape (n_edges, n_rows); unused for the root's edges."""
+    z: FloatArray
+    """Standardised cells of the square terms, NaN where missing, shape (n_square_terms, n_rows)."""
+    table_index: IntArray
+    """Entry of ``table_values`` that each table term read, shape (n_table_terms, n_rows)."""
+
+
+def block_rows(structure: Structure) -> int:
+    """Return a number of rows whose intermediate arrays stay in cache."""
+    return max(64, min(8192, ELEMENTS_PER_BLOCK // max(1, structure.n_terms + structure.n_edges)))
+
+
+def upward(
+    network: BoundNetwork,
+    features: FloatArray,
+    choice: Choice = Choice.SHARE,
+    generator: np.random.Generator | None = None,
+) -> Upward:
+    """Compute all log values for ``features`` of shape (n_rows, n_features)."""
+    structure = network.structure
+    columns = np.ascontiguousarray(features.T)
+    unit_value, z, table_index = _leaf_values(network, columns)
+    sum_value = np.empty((structure.n_sums, columns.shape[1]))
+    edge_share = np.empty((structure.n_edges, columns.shape[1]))
+    for level in range(structure.n_levels):
+        units = slice(*structure.unit_level_start[level : level + 2])
+        children = slice(structure.child_start[units.start], structure.child_start[units.stop])
+        if children.start < children.stop:
+            of_unit = sparse.csr_array(
+                (
+                    np.ones(children.stop - children.start),
+                    structure.child[children],
+                    structure.child_start[units.start : units.stop + 1] - children.start,
+                ),
+                shape=(units.stop - units.start, structure.n_sums),
+            )
+            unit_value[units] += of_unit @ sum_value
+        sums = slice(*structure.sum_level_start[level : level + 2])
+        edges = slice(structure.edge_start[sums.start], structure.edge_start[sums.stop])
+        edge_value = unit_value[structure.edge_unit[edges]] + network.log_weights[edges, None]
+        if level == structure.n_levels - 1:
+            return Upward(edge_value, edge_share, z, table_index)
+        starts = structure.edge_start[sums] - edges.start
+        sum_value[sums], edge_share[edges] = mix(edge_value, starts, choice, generator)
+    raise AssertionError("a structure has at least one level")
+
+
+def mix(
+    edge_value: FloatArray, starts: IntArray, choice: Choice, generator: np.random.Generator | None
+) -> tuple[FloatArray, FloatArray]:
+    """Log values of sums and the shares of their edges; sum s has the edges from ``starts[s]`` to the next start."""
+    counts = np.diff(np.append(starts, len(edge_value)))
+    largest = np.maximum.reduceat(edge_value, starts, axis=0)
+    reference = np.where(np.isfinite(largest), largest, 0.0)
+    if choice is Choice.BEST:
+        return largest, _first(edge_value == np.repeat(reference, counts, axis=0), starts, counts)
+    share = np.exp(edge_value - np.repeat(reference, counts, axis=0))
+    total = np.add.reduceat(share, starts, axis=0)
+    with np.errstate(divide="ignore"):
+        value = reference + np.log(total)
+    share /= np.repeat(np.where(total > 0, total, 1.0), counts, axis=0)
+    if choice is Choice.DRAW:
+        assert generator is not None
+        cumulative = np.cumsum(share, axis=0)
+        before = (cumulative - share)[starts]
+        threshold = before + generator.random(before.shape) * np.add.reduceat(share, starts, axis=0)
+        passed = (cumulative > np.repeat(threshold, counts, axis=0)) & (share > 0)
+        share = _first(passed, starts, counts)
+    return value, share
+
+
+def _first(chosen: BoolArray, starts: IntArray, counts: IntArray) -> FloatArray:
+    """Keep only the first True of each sum's edges, per row, as ones among zeros."""
+    number = np.arange(len(chosen))[:, None]
+    first = np.minimum.reduceat(np.where(chosen, number, len(chosen)), starts, axis=0)
+    return np.asarray(number == np.repeat(first, counts, axis=0), dtype=np.float64)
+
+
+def _leaf_values(network: BoundNetwork, columns: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Add up the leaves of every unit; also return what the statistics need of the leaves."""
+    structure = network.structure
+    square, linear, table = structure.square, structure.linear, structure.table
+    value = np.repeat(network.unit_constant[:, None], columns.shape[1], axis=1)
+
+    z = columns[square.feature[square.slot]]
+    z -= network.square_centre[square.slot, None]
+    z *= network.square_scale[square.slot, None]
+    if square.n_slots:
+        with np.errstate(over="ignore"):
+            value += _sum_by_unit(square) @ _or_missing(-0.5 * z * z, network.square_missing[square.slot])
+    if linear.n_slots:
+        product = columns[linear.feature[linear.slot]] * network.linear_slope[linear.slot, None]
+        value += _sum_by_unit(linear) @ _or_missing(product, network.linear_missing[linear.slot])
+    codes = columns[table.feature[table.slot]]
+    n_states = np.diff(structure.table_offset)[table.slot, None] - 1
+    index = np.where(np.isnan(codes), n_states, codes).astype(np.intp) + structure.table_offset[table.slot, None]
+    if table.n_slots:
+        value += _sum_by_unit(table) @ network.table_values[index]
+    return value, z, index
+
+
+def _or_missing(values: FloatArray, missing: FloatArray) -> FloatArray:
+    return np.where(np.isnan(values), missing[:, None], values) if np.isnan(values).any() else values
+
+
+def _sum_by_unit(terms: TermList) -> sparse.csr_array:
+    n_terms = len(terms.slot)
+    return sparse.csr_array((np.ones(n_terms), np.arange(n_terms), terms.start), shape=(len(terms.start) - 1, n_terms))
+
+
+def root_flow(
+    joint: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
+) -> tuple[float, FloatArray]:
+    """Objective of the rows and their flow into the root's edges; both arrays of shape (n_root_edges, n_rows)."""
+    log_factor = 0.0 if evidence.log_factor is None else evidence.log_factor.T
+    choice = Choice.BEST if hard else Choice.SHARE
+    root = np.zeros(1, dtype=np.intp)
+    tilted = joint * evidence.tilt if evidence.tilt else np.zeros_like(joint)
+    value, flow = mix(tilted + log_factor, root, choice, None)
+    if evidence.conditional:
+        free_value, free_flow = mix(joint, root, choice, None)
+        value, flow = value - free_value, flow - free_flow
+    if weights is None:
+        return float(value.sum()), flow
+    return float(value[0, weights > 0] @ weights[weights > 0]), flow * weights
+
+
+def downward(structure: Structure, up: Upward, flow_into_root: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Send flow from the root down; return the flow through every edge and unit, shapes (n_edges or n_units, n_rows)."""
+    n_rows = flow_into_root.shape[1]
+    unit_flow = np.zeros((structure.n_units, n_rows))
+    sum_flow = np.zeros((structure.n_sums, n_rows))
+    edge_flow = up.edge_share
+    for level in reversed(range(structure.n_levels)):
+        sums = slice(*structure.sum_level_start[level : level + 2])
+        edges = slice(structure.edge_start[sums.start], structure.edge_start[sums.stop])
+        if level == structure.n_levels - 1:
+            edge_flow[edges] = flow_into_root
+        else:
+            edge_flow[edges] *= sum_flow[structure.edge_sum[edges]]
+        _add_rows(unit_flow, structure.edge_unit[edges], edge_flow[edges])
+        units = slice(*structure.unit_level_start[level : level + 2])
+        children = slice(structure.child_start[units.start], structure.child_start[units.stop])
+        counts = np.diff(structure.child_start[units.start : units.stop + 1])
+        _add_rows(sum_flow, structure.child[children], np.repeat(unit_flow[units], counts, axis=0))
+    return edge_flow, unit_flow
+
+
+def _add_rows(target: FloatArray, rows: IntArray, values: FloatArray) -> None:
+    """``target[rows] += values``, also where a row is named twice."""
+    unique, inverse = np.unique(rows, return_inverse=True)
+    if len(unique) == len(rows):
+        target[rows] += values
+    else:
+        gather = sparse.csr_array((np.ones(len(rows)), (inverse, np.arange(len(rows)))), shape=(len(unique), len(rows)))
+        target[unique] += gather @ values
+
+
+def statistics(
+    network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
+) -> Statistics:
+    """Both passes over a block of rows, summed into expected statistics."""
+    structure = network.structure
+    up = upward(network, features, Choice.BEST if hard else Choice.SHARE)
+    objective, into_root = root_flow(up.joint, evidence, weights, hard)
+    edge_flow, unit_flow = downward(structure, up, into_root)
+    square, linear, table = structure.square, structure.linear, structure.table
+
+    square_total = np.zeros((square.n_slots, 3))
+    flow, z = _observed(unit_flow[square.unit], up.z)
+    square_total[:, 0] = np.bincount(square.slot, flow.sum(axis=1), square.n_slots)
+    square_total[:, 1] = np.bincount(square.slot, np.einsum("tn,tn->t", flow, z), square.n_slots)
+    square_total[:, 2] = np.bincount(square.slot, np.einsum("tn,tn,tn->t", flow, z, z), square.n_slots)
+
+    linear_total = np.zeros((linear.n_slots, 2))
+    flow, x = _observed(unit_flow[linear.unit], features.T[linear.feature[linear.slot]])
+    linear_total[:, 0] = np.bincount(linear.slot, flow.sum(axis=1), linear.n_slots)
+    linear_total[:, 1] = np.bincount(linear.slot, np.einsum("tn,tn->t", flow, x), linear.n_slots)
+
+    table_total = np.bincount(up.table_index.ravel(), unit_flow[table.unit].ravel(), len(network.table_values))
+    return Statistics(objective, edge_flow.sum(axis=1), square_total, linear_total, table_total)
+
+
+def _observed(flow: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    missing = np.isnan(x)
+    return (np.where(missing, 0.0, flow), np.where(missing, 0.0, x)) if missing.any() else (flow, x)

@@ -1,0 +1,1 @@
+"""Learning the parameters and the structure of networks."""

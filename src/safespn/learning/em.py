@@ -1,0 +1,92 @@
+"""Expectation-maximisation for all weights and leaves (Peharz et al. 2016), with evidence, row weights and priors."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from safespn.engine import passes
+from safespn.engine.bound import bind
+from safespn.engine.evidence import Evidence
+from safespn.learning.parameters import Prior, constrain, log_prior, maximise
+from safespn.network.structure import Parameters, Structure
+from safespn.typing import AnyArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Learned parameters and how learning went.
+
+    Parameters
+    ----------
+    objective : array of shape (n_iter + 1,)
+        Mean penalised objective per row, in nats, at the start and after every iteration; it never falls for EM.
+    """
+
+    parameters: Parameters
+    objective: FloatArray
+    converged: bool
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.objective) - 1
+
+
+def fit_em(
+    structure: Structure,
+    parameters: Parameters,
+    table: AnyArray,
+    *,
+    evidence: Evidence | None = None,
+    weights: FloatArray | None = None,
+    prior: Prior | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    hard: bool = False,
+    n_jobs: int | None = None,
+) -> FitResult:
+    """Learn parameters by EM, starting from the given ones.
+
+    Parameters
+    ----------
+    hard : bool
+        Hard EM: each row counts for its best tree only, and the max-product likelihood rises.
+    tol : float
+        Stop when the mean penalised objective per row rises by less than this.
+    """
+    prior = prior or Prior()
+    total_weight = float(len(table) if weights is None else weights.sum())
+    parameters = constrain(structure, parameters, prior)
+    objective: list[float] = []
+    best = parameters
+    converged = False
+    for _ in range(max_iter + 1):
+        statistics = passes.statistics(
+            bind(structure, parameters), table, evidence, weights, hard=hard, n_passes=max_iter, n_jobs=n_jobs
+        )
+        value = (statistics.objective + log_prior(structure, parameters, prior)) / total_weight
+        if objective and not value > objective[-1]:
+            # Rounding can take back a step that no longer gains anything: keep the parameters before it.
+            converged = True
+            break
+        best = parameters
+        objective.append(value)
+        if len(objective) > 1 and objective[-1] - objective[-2] < tol:
+            converged = True
+            break
+        parameters = maximise(structure, parameters, statistics, prior)
+    if not converged and max_iter > 0:
+        warn_not_converged("EM", max_iter, tol)
+    return FitResult(best, np.array(objective), converged)
+
+
+def warn_not_converged(method: str, max_iter: int, tol: float) -> None:
+    """Warn that a fit used up its iterations."""
+    warnings.warn(
+        f"{method} did not converge within max_iter={max_iter} iterations (tol={tol:g}); raise max_iter or tol",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

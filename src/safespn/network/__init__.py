@@ -1,0 +1,1 @@
+"""What a sum-product network is: nodes, leaf families, validity, and the compiled form."""

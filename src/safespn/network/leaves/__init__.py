@@ -1,0 +1,14 @@
+"""Leaf families, one file each. To add one, write its file after the model of a neighbour and list it here."""
+
+from __future__ import annotations
+
+from safespn.network.leaves.categorical import Categorical
+from safespn.network.leaves.family import LeafFamily, LeafPrior
+from safespn.network.leaves.gaussian import Gaussian
+from safespn.network.leaves.poisson import Poisson
+from safespn.network.nodes import Leaf
+
+LEAF_TYPES: tuple[type[Leaf], ...] = (Gaussian, Categorical, Poisson)
+"""Every leaf type, in the order that saved files number them: append only."""
+
+__all__ = ["LEAF_TYPES", "Categorical", "Gaussian", "LeafFamily", "LeafPrior", "Poisson"]

@@ -1,0 +1,99 @@
+"""Categorical leaves: a column of integer codes. An indicator is a categorical with one certain state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import softmax, xlogy
+
+from safespn.network.columns import Domain
+from safespn.network.leaves.family import LeafFamily, LeafPrior, Table, Term
+from safespn.network.nodes import Leaf, check_column
+from safespn.typing import FloatArray, IntArray
+
+
+class CategoricalFamily(LeafFamily):
+    """Parameters: one probability per state. Free coordinates: logits."""
+
+    name = "Categorical"
+
+    def domain(self, n_parameters: int) -> Domain:
+        return Domain("codes", n_parameters)
+
+    def node(self, column: int, parameters: FloatArray) -> Categorical:
+        return Categorical(column, parameters.tolist())
+
+    def terms(self, parameters: FloatArray) -> Sequence[Term]:
+        with np.errstate(divide="ignore"):
+            return (Table(np.log(parameters)),)
+
+    def update(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, columns: IntArray, prior: LeafPrior
+    ) -> FloatArray:
+        counts = statistics[0] + prior.category_prior
+        total = counts.sum(axis=1, keepdims=True)
+        return np.divide(counts, total, out=parameters.copy(), where=total > 0)
+
+    def log_prior(self, parameters: FloatArray, prior: LeafPrior) -> float:
+        return float(xlogy(prior.category_prior, parameters).sum())
+
+    def to_free(self, parameters: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.log(parameters)
+
+    def from_free(self, free: FloatArray) -> FloatArray:
+        return np.asarray(softmax(free, axis=1))
+
+    def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
+        counts = statistics[0] + prior.category_prior
+        return np.asarray(counts - parameters * counts.sum(axis=1, keepdims=True))
+
+    def degrees_of_freedom(self, n_parameters: int) -> int:
+        return n_parameters - 1
+
+    def mode(self, parameters: FloatArray) -> FloatArray:
+        return parameters.argmax(axis=1).astype(np.float64)
+
+    def draw(self, parameters: FloatArray, generator: np.random.Generator) -> FloatArray:
+        cumulative = parameters.cumsum(axis=1)
+        threshold = generator.random((len(parameters), 1)) * cumulative[:, -1:]
+        return (cumulative <= threshold).sum(axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical(Leaf):
+    """A distribution over the codes 0, 1, ..., of one column.
+
+    Parameters
+    ----------
+    column : int
+    probabilities : sequence of floats
+        One per state, non-negative, adding up to one. ``[0, 1]`` is the indicator of state 1.
+    """
+
+    column: int
+    probabilities: tuple[float, ...]
+    family: ClassVar[CategoricalFamily] = CategoricalFamily()
+
+    def __init__(self, column: int, probabilities: Sequence[float]) -> None:
+        object.__setattr__(self, "column", check_column("Categorical", column))
+        object.__setattr__(self, "probabilities", tuple(float(probability) for probability in probabilities))
+        values = self.parameters
+        if values.size == 0:
+            raise ValueError(f"Categorical on column {self.column}: expected at least one probability, got none")
+        if not (np.isfinite(values).all() and (values >= 0).all() and abs(values.sum() - 1) < 1e-8):
+            raise ValueError(
+                f"Categorical on column {self.column}: probabilities must be non-negative and add up to one, "
+                f"got {list(self.probabilities)} (total {values.sum():g})"
+            )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{probability:.3g}" for probability in self.probabilities[:8])
+        return f"Categorical({self.column}, [{shown}{', ...' if len(self.probabilities) > 8 else ''}])"
+
+    @property
+    def parameters(self) -> FloatArray:
+        return np.array(self.probabilities, dtype=np.float64)

@@ -1,0 +1,99 @@
+"""Poisson leaves: a column of counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import gammaln
+
+from safespn.network.columns import COUNTS, Domain
+from safespn.network.leaves.family import LeafFamily, LeafPrior, Linear, Term
+from safespn.network.nodes import Leaf, check_column
+from safespn.typing import FloatArray, IntArray
+
+SMALLEST_RATE = 1e-12
+"""A leaf that saw only zeros keeps this rate, so that a later count is improbable rather than impossible."""
+
+
+def _log_factorial(count: FloatArray) -> FloatArray:
+    return np.asarray(gammaln(count + 1))
+
+
+class PoissonFamily(LeafFamily):
+    """Parameter: rate. Free coordinate: log rate."""
+
+    name = "Poisson"
+    features = (None, _log_factorial)
+
+    def domain(self, n_parameters: int) -> Domain:
+        return COUNTS
+
+    def node(self, column: int, parameters: FloatArray) -> Poisson:
+        return Poisson(column, rate=parameters[0])
+
+    def terms(self, parameters: FloatArray) -> Sequence[Term]:
+        rate = parameters[:, 0]
+        base_measure = Linear(slope=-np.ones_like(rate), constant=np.zeros_like(rate), feature=1)
+        return (Linear(slope=np.log(rate), constant=-rate), base_measure)
+
+    def update(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, columns: IntArray, prior: LeafPrior
+    ) -> FloatArray:
+        flow, total = statistics[0].T
+        rate = np.divide(total, flow, out=parameters[:, 0].copy(), where=flow > 0)
+        return np.maximum(rate, SMALLEST_RATE)[:, None]
+
+    def to_free(self, parameters: FloatArray) -> FloatArray:
+        return np.log(parameters)
+
+    def from_free(self, free: FloatArray) -> FloatArray:
+        return np.maximum(np.exp(free), SMALLEST_RATE)
+
+    def free_lower_bound(self, free: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
+        return np.full_like(free, math.log(SMALLEST_RATE))
+
+    def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
+        flow, total = statistics[0].T
+        return (total - parameters[:, 0] * flow)[:, None]
+
+    def degrees_of_freedom(self, n_parameters: int) -> int:
+        return 1
+
+    def mode(self, parameters: FloatArray) -> FloatArray:
+        return np.floor(parameters[:, 0])
+
+    def draw(self, parameters: FloatArray, generator: np.random.Generator) -> FloatArray:
+        return generator.poisson(parameters[:, 0]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson(Leaf):
+    """A Poisson distribution of one column of counts.
+
+    Parameters
+    ----------
+    column : int
+    rate : float
+        The mean count, positive.
+    """
+
+    column: int
+    rate: float
+    family: ClassVar[PoissonFamily] = PoissonFamily()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column", check_column("Poisson", self.column))
+        object.__setattr__(self, "rate", float(self.rate))
+        if not (math.isfinite(self.rate) and self.rate > 0):
+            raise ValueError(f"Poisson on column {self.column}: the rate must be finite and positive, got {self.rate}")
+
+    def __repr__(self) -> str:
+        return f"Poisson({self.column}, rate={self.rate:.4g})"
+
+    @property
+    def parameters(self) -> FloatArray:
+        return np.array([self.rate])
