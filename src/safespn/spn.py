@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
+from os import PathLike
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from safespn.engine import passes
 from safespn.engine.bound import BoundNetwork, bind
+from safespn.engine.evidence import class_evidence
 from safespn.learning.em import fit_em
+from safespn.learning.gradient import fit_adam, fit_lbfgs
 from safespn.learning.parameters import Prior
 from safespn.network.columns import as_row_weights, as_table
 from safespn.network.compiler import compile_network
+from safespn.network.files import ModelFileError, load_network, save_network
 from safespn.network.leaves.family import LeafPrior
-from safespn.network.nodes import Node, format_network
+from safespn.network.nodes import Node, format_network, walk
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.network.validity import check_network
 from safespn.queries.completion import conditional_draws, most_probable_completion
@@ -27,8 +31,8 @@ class SPN:
     Parameters
     ----------
     root : Node
-        The network's description. It must be complete (children of a sum model the same columns), decomposable (children of
-        a product model different columns) and have proper weights.
+        The network's description. It must be complete (children of a sum model the same columns), decomposable
+        (children of a product model different columns) and have proper weights.
 
     Raises
     ------
@@ -206,6 +210,90 @@ class SPN:
             n_jobs=n_jobs,
         )
         return self._from_parameters(self._structure, result.parameters)
+
+    def fit_gradient(
+        self,
+        X: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        *,
+        solver: str = "lbfgs",
+        weight_prior: float = 0.0,
+        variance_floor: float | FloatArray = 0.0,
+        category_prior: float = 0.0,
+        hard: bool = False,
+        batch_size: int = 1024,
+        learning_rate: float = 0.02,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> SPN:
+        """Learn all weights and leaf parameters by gradient ascent, from the present ones.
+
+        Without ``classes`` the likelihood of the rows is maximised; with them the conditional likelihood of each row's
+        class given its cells, where class k is child k of the root.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_rows,), optional
+            Number of the root's child that each row belongs to, -1 if unknown (such a row adds nothing).
+        solver : {"lbfgs", "adam"}
+            L-BFGS on all rows, or Adam on mini-batches for large tables.
+        hard : bool
+            Use max-product gradients (Gens and Domingos 2012): each row counts for its best tree only.
+        batch_size, learning_rate, random_state
+            For Adam: rows per step, size of the first steps in natural units, seed of the order of the rows.
+
+        Returns
+        -------
+        SPN
+            A new network; this one is not changed. The other parameters are those of :meth:`fit_em`.
+        """
+        if solver not in ("lbfgs", "adam"):
+            raise ValueError(f'solver must be "lbfgs" or "adam", got {solver!r}')
+        table = as_table(X, self.n_columns)
+        evidence = None
+        if classes is not None:
+            evidence = class_evidence(classes, len(table), self._structure.n_root_edges, conditional=True)
+        fit = fit_lbfgs
+        if solver == "adam":
+            fit = partial(
+                fit_adam, batch_size=batch_size, learning_rate=learning_rate, generator=_generator(random_state)
+            )
+        result = fit(
+            self._structure,
+            self._parameters,
+            table,
+            evidence=evidence,
+            weights=as_row_weights(sample_weight, len(table)),
+            prior=Prior(weight_prior, LeafPrior(variance_floor, category_prior)),
+            max_iter=max_iter,
+            tol=tol,
+            hard=hard,
+            n_jobs=n_jobs,
+        )
+        return self._from_parameters(self._structure, result.parameters)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the network to a file that :meth:`load` reads without running any code from it."""
+        save_network(tuple(walk(self.root)), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SPN:
+        """Read a network written by :meth:`save`.
+
+        Raises
+        ------
+        ModelFileError
+            A ValueError: the file is damaged, truncated, not a network, or written by a newer version.
+        """
+        try:
+            return cls(load_network(path))
+        except ModelFileError:
+            raise
+        except ValueError as error:
+            raise ModelFileError(f"{path}: the file does not describe a valid network ({error})") from error
 
 
 def _generator(random_state: RandomState) -> np.random.Generator:

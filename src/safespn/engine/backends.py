@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from pathlib import Path
+from typing import Protocol, cast
 
 from safespn.engine import numpy_pass
 from safespn.engine.bound import BoundNetwork
@@ -10,6 +12,11 @@ from safespn.engine.evidence import Evidence
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray
+
+WORK_TO_LOAD = 5e7
+"""Edges times rows above which loading kernels from numba's cache on disk (half a second) pays."""
+WORK_TO_COMPILE = 1e9
+"""Edges times rows above which compiling them (some ten seconds) pays."""
 
 
 class Backend(Protocol):
@@ -20,6 +27,9 @@ class Backend(Protocol):
     def block_rows(self, structure: Structure) -> int:
         """Return the number of rows to hand over at a time."""
 
+    def log_likelihood(self, network: BoundNetwork, features: FloatArray) -> FloatArray:
+        """Log density of each row, shape (n_rows,)."""
+
     def log_joint(self, network: BoundNetwork, features: FloatArray) -> FloatArray:
         """Log values of the root's edges, shape (n_rows, n_root_edges)."""
 
@@ -29,26 +39,29 @@ class Backend(Protocol):
         """Expected statistics of the block."""
 
 
-class NumpyBackend:
-    """Plain numpy: ready at once, and the reference for the compiled pass."""
-
-    releases_gil = False
-
-    def block_rows(self, structure: Structure) -> int:
-        return numpy_pass.block_rows(structure)
-
-    def log_joint(self, network: BoundNetwork, features: FloatArray) -> FloatArray:
-        return numpy_pass.upward(network, features).joint.T
-
-    def statistics(
-        self, network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
-    ) -> Statistics:
-        return numpy_pass.statistics(network, features, evidence, weights, hard)
-
-
-_NUMPY = NumpyBackend()
-
-
 def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:
-    """Choose the pass for ``n_passes`` passes over ``n_rows`` rows."""
-    return _NUMPY
+    """Choose the pass for ``n_passes`` passes over ``n_rows`` rows.
+
+    Once the kernels are in memory they are always used. Until then the work done in numpy is added up, so that many
+    small calls bring the kernels in, too.
+    """
+    work = float(structure.n_terms + structure.n_edges) * n_rows * n_passes
+    if not _State.loaded:
+        _State.work_in_numpy += work
+        _State.loaded = _State.work_in_numpy > (WORK_TO_LOAD if _compiled_before() else WORK_TO_COMPILE)
+    if not _State.loaded:
+        return cast(Backend, numpy_pass)
+    from safespn.engine import compiled_pass
+
+    return cast(Backend, compiled_pass)
+
+
+class _State:
+    loaded = False
+    work_in_numpy = 0.0
+
+
+def _compiled_before() -> bool:
+    """Look for compiled kernels in numba's cache."""
+    folders = [os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__"]
+    return any(any(Path(folder).rglob("kernels.run-*.nbi")) for folder in folders if folder)

@@ -15,8 +15,8 @@ from safespn.typing import FloatArray
 class BoundNetwork:
     """What a pass needs: the wiring, the log weights, and the numbers in every leaf slot.
 
-    A leaf's log normaliser is part of ``unit_constant``; ``*_missing`` is what a slot adds when its cell is missing: the
-    negative of that normaliser for a marginal, so that the leaf's value is one.
+    A leaf's log normaliser is part of ``unit_constant``; ``*_missing`` is what a slot adds when its cell is missing:
+    the negative of that normaliser for a marginal, so that the leaf's value is one.
     """
 
     structure: Structure

@@ -1,11 +1,11 @@
 """Evidence on the children of the root (the classes of a class network), and the flow that it sends down.
 
-Write ``a`` for the *class joint*: ``a[n, k] = log w_k + log S_k(x_n)`` for child ``k`` of the root. Every learning rule sends
-row ``n`` down child ``k`` with a flow of the form::
+Write ``a`` for the *class joint*: ``a[n, k] = log w_k + log S_k(x_n)`` for child ``k`` of the root. Every learning
+rule sends row ``n`` down child ``k`` with a flow of the form::
 
     weight[n] * softmax_k(tilt * a[n, k] + log_factor[n, k])
 
-* likelihood given a label, a soft label or nothing: ``tilt = 1``, ``log_factor`` the log of the evidence (one-hot, soft, 0);
+* likelihood given a label, a soft label or nothing: ``tilt = 1``, ``log_factor`` the log of the evidence;
 * complete data with soft labels q, whatever the model thinks: ``tilt = 0``, ``log_factor = log q``;
 * the smoothed worst case against a rival class joint ``b``: ``tilt = -1 / tau``, ``log_factor = b / tau``.
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safespn.typing import FloatArray
+from safespn.typing import ArrayLike, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +38,20 @@ class Evidence:
     tilt: float = 1.0
     conditional: bool = False
 
-    def rows(self, start: int, stop: int) -> Evidence:
-        """Return the evidence of a block of rows."""
+    def take(self, rows: slice | IntArray) -> Evidence:
+        """Return the evidence of some of the rows."""
         if self.log_factor is None:
             return self
-        return Evidence(self.log_factor[start:stop], self.tilt, self.conditional)
+        return Evidence(self.log_factor[rows], self.tilt, self.conditional)
 
 
-def class_evidence(classes: FloatArray, n_classes: int, *, conditional: bool = False) -> Evidence:
-    """Make evidence of known classes: entry n is the class of row n, 0 to ``n_classes - 1``, or -1 where it is unknown."""
+def class_evidence(classes: ArrayLike, n_rows: int, n_classes: int, *, conditional: bool = False) -> Evidence:
+    """Make evidence of the rows' classes: 0 to ``n_classes - 1``, or -1 where the class is unknown."""
     classes = np.asarray(classes)
-    if classes.ndim != 1 or classes.dtype.kind not in "iub":
-        raise ValueError(f"classes must be a list of integers, got shape {classes.shape} and dtype {classes.dtype}")
+    if classes.shape != (n_rows,) or classes.dtype.kind not in "iub":
+        raise ValueError(
+            f"expected one integer class for each of {n_rows} rows, got shape {classes.shape} and dtype {classes.dtype}"
+        )
     refused = (classes < -1) | (classes >= n_classes)
     if refused.any():
         row = int(np.argmax(refused))

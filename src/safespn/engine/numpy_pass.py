@@ -19,6 +19,12 @@ from safespn.typing import BoolArray, FloatArray, IntArray
 
 ELEMENTS_PER_BLOCK = 400_000
 
+releases_gil = False
+
+
+_ROOT = np.zeros(1, dtype=np.intp)
+"""Where the edges of a single sum start."""
+
 
 class Choice(Enum):
     """How a row that reaches a sum goes on to its children."""
@@ -45,6 +51,17 @@ class Upward:
 def block_rows(structure: Structure) -> int:
     """Return a number of rows whose intermediate arrays stay in cache."""
     return max(64, min(8192, ELEMENTS_PER_BLOCK // max(1, structure.n_terms + structure.n_edges)))
+
+
+def log_likelihood(network: BoundNetwork, features: FloatArray) -> FloatArray:
+    """Log density of each row, shape (n_rows,)."""
+    value, _ = mix(upward(network, features).joint, _ROOT, Choice.SHARE, None)
+    return np.asarray(value[0])
+
+
+def log_joint(network: BoundNetwork, features: FloatArray) -> FloatArray:
+    """Log values of the root's edges, shape (n_rows, n_root_edges)."""
+    return upward(network, features).joint.T
 
 
 def upward(
@@ -119,25 +136,27 @@ def _leaf_values(network: BoundNetwork, columns: FloatArray) -> tuple[FloatArray
     square, linear, table = structure.square, structure.linear, structure.table
     value = np.repeat(network.unit_constant[:, None], columns.shape[1], axis=1)
 
+    has_missing = bool(np.isnan(columns).any())
     z = columns[square.feature[square.slot]]
     z -= network.square_centre[square.slot, None]
     z *= network.square_scale[square.slot, None]
     if square.n_slots:
         with np.errstate(over="ignore"):
-            value += _sum_by_unit(square) @ _or_missing(-0.5 * z * z, network.square_missing[square.slot])
+            squares = z * z
+        if has_missing:
+            squares = np.where(np.isnan(z), -2 * network.square_missing[square.slot, None], squares)
+        value -= 0.5 * (_sum_by_unit(square) @ squares)
     if linear.n_slots:
-        product = columns[linear.feature[linear.slot]] * network.linear_slope[linear.slot, None]
-        value += _sum_by_unit(linear) @ _or_missing(product, network.linear_missing[linear.slot])
+        lines = columns[linear.feature[linear.slot]] * network.linear_slope[linear.slot, None]
+        if has_missing:
+            lines = np.where(np.isnan(lines), network.linear_missing[linear.slot, None], lines)
+        value += _sum_by_unit(linear) @ lines
     codes = columns[table.feature[table.slot]]
     n_states = np.diff(structure.table_offset)[table.slot, None] - 1
     index = np.where(np.isnan(codes), n_states, codes).astype(np.intp) + structure.table_offset[table.slot, None]
     if table.n_slots:
         value += _sum_by_unit(table) @ network.table_values[index]
     return value, z, index
-
-
-def _or_missing(values: FloatArray, missing: FloatArray) -> FloatArray:
-    return np.where(np.isnan(values), missing[:, None], values) if np.isnan(values).any() else values
 
 
 def _sum_by_unit(terms: TermList) -> sparse.csr_array:
@@ -151,11 +170,10 @@ def root_flow(
     """Objective of the rows and their flow into the root's edges; both arrays of shape (n_root_edges, n_rows)."""
     log_factor = 0.0 if evidence.log_factor is None else evidence.log_factor.T
     choice = Choice.BEST if hard else Choice.SHARE
-    root = np.zeros(1, dtype=np.intp)
     tilted = joint * evidence.tilt if evidence.tilt else np.zeros_like(joint)
-    value, flow = mix(tilted + log_factor, root, choice, None)
+    value, flow = mix(tilted + log_factor, _ROOT, choice, None)
     if evidence.conditional:
-        free_value, free_flow = mix(joint, root, choice, None)
+        free_value, free_flow = mix(joint, _ROOT, choice, None)
         value, flow = value - free_value, flow - free_flow
     if weights is None:
         return float(value.sum()), flow
@@ -163,7 +181,7 @@ def root_flow(
 
 
 def downward(structure: Structure, up: Upward, flow_into_root: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Send flow from the root down; return the flow through every edge and unit, shapes (n_edges or n_units, n_rows)."""
+    """Send flow from the root down; return that through every edge and unit, shapes (edges or units, rows)."""
     n_rows = flow_into_root.shape[1]
     unit_flow = np.zeros((structure.n_units, n_rows))
     sum_flow = np.zeros((structure.n_sums, n_rows))
@@ -215,7 +233,7 @@ def statistics(
     linear_total[:, 1] = np.bincount(linear.slot, np.einsum("tn,tn->t", flow, x), linear.n_slots)
 
     table_total = np.bincount(up.table_index.ravel(), unit_flow[table.unit].ravel(), len(network.table_values))
-    return Statistics(objective, edge_flow.sum(axis=1), square_total, linear_total, table_total)
+    return Statistics(objective, edge_flow.sum(axis=1), square_total, linear_total, table_total.astype(np.float64))
 
 
 def _observed(flow: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -52,8 +52,7 @@ def log_likelihood(network: BoundNetwork, table: AnyArray, n_jobs: int | None = 
     value = np.empty(len(table))
 
     def run(start: int, stop: int) -> None:
-        joint = backend.log_joint(network, _features(network, table, start, stop))
-        value[start:stop] = np.logaddexp.reduce(joint, axis=1)
+        value[start:stop] = backend.log_likelihood(network, _features(network, table, start, stop))
 
     for _ in _over_blocks(
         run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
@@ -92,7 +91,7 @@ def statistics(
         return backend.statistics(
             network,
             _features(network, table, start, stop),
-            evidence.rows(start, stop),
+            evidence.take(slice(start, stop)),
             None if weights is None else weights[start:stop],
             hard,
         )

@@ -1,4 +1,4 @@
-"""From statistics to parameters: the M-step, the gradient, and the penalty they share."""
+"""From statistics to parameters: the M-step, the gradient in free coordinates, and the prior they share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from safespn.engine.statistics import Statistics
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import FloatArray
+
+SMALLEST_LOGIT = -700.0
+"""Weights and probabilities of zero get this logit: gradient fits work with finite numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,11 @@ class Prior:
 
     weight_prior: float | FloatArray = 0.0
     leaves: LeafPrior = field(default_factory=LeafPrior)
+
+    def scaled(self, share: float) -> Prior:
+        """Return the prior that goes with a share of the rows: pseudo-counts shrink, bounds stay."""
+        leaves = LeafPrior(self.leaves.variance_floor, self.leaves.category_prior * share)
+        return Prior(self.weight_prior * share, leaves)
 
 
 def maximise(structure: Structure, parameters: Parameters, statistics: Statistics, prior: Prior) -> Parameters:
@@ -62,41 +70,65 @@ def log_prior(structure: Structure, parameters: Parameters, prior: Prior) -> flo
     )
 
 
-def gradient(structure: Structure, parameters: Parameters, statistics: Statistics, prior: Prior) -> FloatArray:
-    """Gradient of the objective plus log prior in the free coordinates of :func:`to_free`."""
-    flow = statistics.edge_flow + prior.weight_prior
-    total = structure.sum_over_edges(flow)[structure.edge_sum]
-    parts = [flow - np.exp(parameters.log_weights) * total]
-    for index, group in enumerate(structure.groups):
-        of_leaves = statistics.of_group(structure, index)
-        parts.append(group.family.gradient(of_leaves, parameters.leaves[index], prior.leaves).ravel())
-    return np.concatenate(parts)
+class FreeCoordinates:
+    """Parameters as one vector without equality constraints, each entry in a natural unit.
 
+    Weights become logits; leaves become what their family says, divided by its natural step size.
 
-def to_free(structure: Structure, parameters: Parameters) -> FloatArray:
-    """Pack parameters into one vector without equality constraints: weights as logits, leaves as their family says."""
-    leaves = [
-        group.family.to_free(values).ravel() for group, values in zip(structure.groups, parameters.leaves, strict=True)
-    ]
-    return np.concatenate([parameters.log_weights, *leaves])
+    Parameters
+    ----------
+    origin : Parameters
+        Gives the shapes and the units.
+    """
 
+    def __init__(self, structure: Structure, origin: Parameters) -> None:
+        self.structure = structure
+        self.shapes = [
+            group.family.to_free(values).shape for group, values in zip(structure.groups, origin.leaves, strict=True)
+        ]
+        leaves = [
+            group.family.free_scale(values).ravel()
+            for group, values in zip(structure.groups, origin.leaves, strict=True)
+        ]
+        self.scale: FloatArray = np.concatenate([np.ones(structure.n_edges), *leaves])
 
-def from_free(structure: Structure, like: Parameters, vector: FloatArray) -> Parameters:
-    """Unpack a vector made by :func:`to_free`; ``like`` gives the shapes."""
-    logits = vector[: structure.n_edges]
-    totals = np.logaddexp.reduceat(logits, structure.edge_start[:-1])
-    leaves, start = [], structure.n_edges
-    for group, values in zip(structure.groups, like.leaves, strict=True):
-        size = group.family.to_free(values).size
-        leaves.append(group.family.from_free(vector[start : start + size].reshape(group.n_leaves, -1)))
-        start += size
-    return Parameters(logits - totals[structure.edge_sum], tuple(leaves))
+    def pack(self, parameters: Parameters) -> FloatArray:
+        """Write parameters as a vector; a probability of zero gets the logit ``SMALLEST_LOGIT``."""
+        leaves = [
+            group.family.to_free(values).ravel()
+            for group, values in zip(self.structure.groups, parameters.leaves, strict=True)
+        ]
+        vector = np.concatenate([parameters.log_weights, *leaves])
+        return np.where(np.isneginf(vector), SMALLEST_LOGIT, vector / self.scale)
 
+    def unpack(self, vector: FloatArray) -> Parameters:
+        """Invert :meth:`pack`."""
+        structure = self.structure
+        free = vector * self.scale
+        logits = free[: structure.n_edges]
+        totals = np.logaddexp.reduceat(logits, structure.edge_start[:-1])
+        ends = structure.n_edges + np.cumsum([0] + [rows * columns for rows, columns in self.shapes])
+        leaves = tuple(
+            group.family.from_free(free[start:stop].reshape(shape))
+            for group, shape, start, stop in zip(structure.groups, self.shapes, ends[:-1], ends[1:], strict=True)
+        )
+        return Parameters(logits - totals[structure.edge_sum], leaves)
 
-def free_lower_bound(structure: Structure, parameters: Parameters, prior: Prior) -> FloatArray:
-    """Lower bound of each entry of the free vector."""
-    leaves = [
-        group.family.free_lower_bound(group.family.to_free(values), group.columns, prior.leaves).ravel()
-        for group, values in zip(structure.groups, parameters.leaves, strict=True)
-    ]
-    return np.concatenate([np.full(structure.n_edges, -np.inf), *leaves])
+    def gradient(self, parameters: Parameters, statistics: Statistics, prior: Prior) -> FloatArray:
+        """Gradient of the objective plus log prior."""
+        structure = self.structure
+        flow = statistics.edge_flow + prior.weight_prior
+        total = structure.sum_over_edges(flow)[structure.edge_sum]
+        parts = [flow - np.exp(parameters.log_weights) * total]
+        for index, group in enumerate(structure.groups):
+            of_leaves = statistics.of_group(structure, index)
+            parts.append(group.family.gradient(of_leaves, parameters.leaves[index], prior.leaves).ravel())
+        return np.concatenate(parts) * self.scale
+
+    def lower_bound(self, parameters: Parameters, prior: Prior) -> FloatArray:
+        """Lower bound of each entry."""
+        leaves = [
+            group.family.free_lower_bound(group.family.to_free(values), group.columns, prior.leaves).ravel()
+            for group, values in zip(self.structure.groups, parameters.leaves, strict=True)
+        ]
+        return np.concatenate([np.full(self.structure.n_edges, -np.inf), *leaves]) / self.scale

@@ -39,7 +39,8 @@ class Domain:
             return np.isinf(values)
         largest = self.n_states - 1 if self.kind == "codes" else np.finfo(np.float64).max
         with np.errstate(invalid="ignore"):
-            return (values < 0) | (values > largest) | ((values != np.floor(values)) & ~np.isnan(values))
+            fraction = (values != np.floor(values)) & ~np.isnan(values)
+            return np.asarray((values < 0) | (values > largest) | fraction)
 
 
 REAL = Domain("real")
@@ -49,8 +50,8 @@ COUNTS = Domain("counts")
 def as_table(X: ArrayLike, n_columns: int, *, n_rows: int | None = None) -> AnyArray:
     """Check the outside of a table: two-dimensional, numeric, with rows, and ``n_columns`` columns.
 
-    The cells are checked block by block while they are used (:func:`as_block`), so that a memory-mapped or very long table
-    is neither copied nor read twice.
+    The cells are checked block by block while they are used (:func:`as_block`), so that a memory-mapped or very long
+    table is neither copied nor read twice.
     """
     table = np.asarray(X)
     if table.dtype.kind not in "fiub":
@@ -85,10 +86,16 @@ def as_block(table: AnyArray, start: int, stop: int, domains: tuple[Domain | Non
         refused = domain.refuses(block[:, column])
         if refused.any():
             row = int(np.argmax(refused))
-            raise ValueError(
-                f"row {start + row}, column {column}: {block[row, column]:g} is not valid here; expected {domain.expected}"
-            )
+            value = block[row, column]
+            raise ValueError(f"row {start + row}, column {column}: {value:g} is not valid, expected {domain.expected}")
     return block
+
+
+def check_cells(table: AnyArray, domains: tuple[Domain | None, ...], block_rows: int = 65_536) -> None:
+    """Check every cell of a table at once, for callers that go on to use its rows out of order."""
+    all_real = all(domain is None or domain == REAL for domain in domains)
+    for start in range(0, len(table), block_rows):
+        as_block(table, start, min(start + block_rows, len(table)), domains, all_real)
 
 
 def as_row_weights(sample_weight: ArrayLike | None, n_rows: int) -> FloatArray | None:

@@ -5,9 +5,9 @@ Compiling brings a network into layers of two kinds of nodes that alternate:
 * a *unit* is a product: some leaves, fused into it, and some sums;
 * a *sum* mixes units; every edge from a sum to a unit carries a log weight.
 
-Products below products are merged into one unit, a leaf or sum directly below a sum gets a unit of its own, and the root
-is always a sum (with a single edge if the network's own root is not one). Units and sums are numbered level by level,
-children first; the root is the last sum, and its edges are the last edges.
+Products below products are merged into one unit, a leaf or sum directly below a sum gets a unit of its own, and the
+root is always a sum (with a single edge if the network's own root is not one). Units and sums are numbered level by
+level, children first; the root is the last sum, and its edges are the last edges.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from safespn.typing import FloatArray, IntArray
 class TermList:
     """The terms of one kind (square, linear or table) and the units that they belong to.
 
-    A *slot* is one term of one leaf and holds its numbers; a shared leaf's slot occurs in several units. Unit ``u`` has the
-    slots ``slot[start[u]:start[u + 1]]``.
+    A *slot* is one term of one leaf and holds its numbers; a shared leaf's slot occurs in several units. Unit ``u``
+    has the slots ``slot[start[u]:start[u + 1]]``.
     """
 
     start: IntArray
@@ -83,7 +83,8 @@ class Structure:
     table_offset: IntArray
     """Where each table slot's states begin; one more state than the leaf has stands for a missing cell."""
     derived_features: tuple[tuple[int, Callable[[FloatArray], FloatArray]], ...]
-    """Features beyond the columns themselves: the column and the function that derives it; numbered from ``n_columns``."""
+    """Features beyond the columns themselves: the column and the function that derives it; numbered from
+    ``n_columns``."""
     groups: tuple[LeafGroup, ...]
     leaf_position: dict[int, tuple[int, int]] = field(repr=False)
     """Group and row of each leaf, by the leaf's position in ``nodes``."""
@@ -140,7 +141,14 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """The numbers that learning changes: log weights (n_edges,), and one array (n_leaves, n_parameters) per leaf group."""
+    """The numbers that learning changes.
+
+    Parameters
+    ----------
+    log_weights : array of shape (n_edges,)
+    leaves : tuple of arrays of shape (n_leaves, n_parameters)
+        One for each leaf group.
+    """
 
     log_weights: FloatArray
     leaves: tuple[FloatArray, ...]

@@ -72,7 +72,8 @@ def format_columns(columns: Sequence[int] | frozenset[int], at_most: int = 8) ->
 def _check_weights(root: Node, node: Sum) -> None:
     if len(node.weights) != len(node.children):
         raise ValueError(
-            f"{name_of(root, node)} has {len(node.children)} children but {len(node.weights)} weights; expected one each"
+            f"{name_of(root, node)} has {len(node.children)} children but {len(node.weights)} weights; "
+            "expected one weight for each child"
         )
     for position, weight in enumerate(node.weights):
         if not (math.isfinite(weight) and weight >= 0):

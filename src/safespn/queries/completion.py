@@ -20,9 +20,9 @@ from safespn.typing import AnyArray, FloatArray
 def most_probable_completion(structure: Structure, parameters: Parameters, table: AnyArray) -> FloatArray:
     """Fill missing cells with the modes of the best tree (max-product).
 
-    This is the most probable explanation itself where the network is selective (at most one child of each sum is positive
-    for a full row). Elsewhere several trees may add up to more than the best one alone, finding the true maximum is
-    NP-hard, and this is the usual approximation.
+    This is the most probable explanation itself where the network is selective (at most one child of each sum is
+    positive for a full row). Elsewhere several trees may add up to more than the best one alone, finding the true
+    maximum is NP-hard, and this is the usual approximation.
     """
     return _complete(structure, parameters, table, None)
 

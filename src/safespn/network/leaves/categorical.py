@@ -35,14 +35,14 @@ class CategoricalFamily(LeafFamily):
     ) -> FloatArray:
         counts = statistics[0] + prior.category_prior
         total = counts.sum(axis=1, keepdims=True)
-        return np.divide(counts, total, out=parameters.copy(), where=total > 0)
+        return np.asarray(np.divide(counts, total, out=parameters.copy(), where=total > 0))
 
     def log_prior(self, parameters: FloatArray, prior: LeafPrior) -> float:
         return float(xlogy(prior.category_prior, parameters).sum())
 
     def to_free(self, parameters: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return np.log(parameters)
+            return np.asarray(np.log(parameters))
 
     def from_free(self, free: FloatArray) -> FloatArray:
         return np.asarray(softmax(free, axis=1))
@@ -55,12 +55,12 @@ class CategoricalFamily(LeafFamily):
         return n_parameters - 1
 
     def mode(self, parameters: FloatArray) -> FloatArray:
-        return parameters.argmax(axis=1).astype(np.float64)
+        return np.asarray(parameters.argmax(axis=1), dtype=np.float64)
 
     def draw(self, parameters: FloatArray, generator: np.random.Generator) -> FloatArray:
         cumulative = parameters.cumsum(axis=1)
         threshold = generator.random((len(parameters), 1)) * cumulative[:, -1:]
-        return (cumulative <= threshold).sum(axis=1).astype(np.float64)
+        return np.asarray((cumulative <= threshold).sum(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,6 +128,10 @@ class LeafFamily(ABC):
         """Return the lower bound of each free coordinate, minus infinity where there is none."""
         return np.full_like(free, -np.inf)
 
+    def free_scale(self, parameters: FloatArray) -> FloatArray:
+        """Return a natural step size for each free coordinate, for gradient fits; one for logarithms and logits."""
+        return np.ones_like(self.to_free(parameters))
+
     @abstractmethod
     def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
         """Gradient of the log-likelihood plus log prior in the free coordinates, shape (n_leaves, n_free)."""

@@ -60,6 +60,9 @@ class GaussianFamily(LeafFamily):
         floor = np.maximum(prior.variance_floor_of(columns), SMALLEST_VARIANCE)
         return np.column_stack([np.full(len(free), -np.inf), np.log(floor)])
 
+    def free_scale(self, parameters: FloatArray) -> FloatArray:
+        return np.column_stack([np.sqrt(parameters[:, 1]), np.ones(len(parameters))])
+
     def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
         flow, first, second = statistics[0].T
         return np.column_stack([first / np.sqrt(parameters[:, 1]), (second - flow) / 2])

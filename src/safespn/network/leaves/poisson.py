@@ -45,20 +45,20 @@ class PoissonFamily(LeafFamily):
     ) -> FloatArray:
         flow, total = statistics[0].T
         rate = np.divide(total, flow, out=parameters[:, 0].copy(), where=flow > 0)
-        return np.maximum(rate, SMALLEST_RATE)[:, None]
+        return np.asarray(np.maximum(rate, SMALLEST_RATE)[:, None])
 
     def to_free(self, parameters: FloatArray) -> FloatArray:
-        return np.log(parameters)
+        return np.asarray(np.log(parameters))
 
     def from_free(self, free: FloatArray) -> FloatArray:
-        return np.maximum(np.exp(free), SMALLEST_RATE)
+        return np.asarray(np.maximum(np.exp(free), SMALLEST_RATE))
 
     def free_lower_bound(self, free: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
         return np.full_like(free, math.log(SMALLEST_RATE))
 
     def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
         flow, total = statistics[0].T
-        return (total - parameters[:, 0] * flow)[:, None]
+        return np.asarray((total - parameters[:, 0] * flow)[:, None])
 
     def degrees_of_freedom(self, n_parameters: int) -> int:
         return 1

@@ -1,0 +1,547 @@
+"""Compiled kernels: both passes over a block of rows, node by node, with rows in the inner loops.
+
+A node's value is kept as a pair (exponent, mantissa) that stands for ``exponent + log(mantissa)``: products add
+exponents and multiply mantissas, sums rescale by exponentials of exponent differences, and a log is taken at the root
+only. By construction a mantissa is at least one (or zero, with exponent minus infinity); ``renormalise`` marks the
+children of units after which mantissas are folded back into exponents, so that they cannot overflow.
+
+All arrays of values have shape (nodes, rows in block), so that inner loops run along contiguous memory and vectorise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from safespn.typing import BoolArray, FloatArray, IntArray
+
+
+class Wiring(NamedTuple):
+    """The arrays of :class:`safespn.network.structure.Structure` and :class:`safespn.engine.schedule.Schedule`."""
+
+    edge_start: IntArray
+    edge_unit: IntArray
+    child_start: IntArray
+    child: IntArray
+    renormalise: BoolArray
+    sum_order: IntArray
+    unit_order: IntArray
+    unit_start: IntArray
+    unit_row: IntArray
+    square_start: IntArray
+    square_slot: IntArray
+    square_feature: IntArray
+    linear_start: IntArray
+    linear_slot: IntArray
+    linear_feature: IntArray
+    table_start: IntArray
+    table_slot: IntArray
+    table_feature: IntArray
+    table_offset: IntArray
+
+
+class Numbers(NamedTuple):
+    """The float arrays of a bound network, as in :class:`safespn.engine.bound.BoundNetwork`."""
+
+    log_weights: FloatArray
+    unit_constant: FloatArray
+    square_centre: FloatArray
+    square_scale: FloatArray
+    square_missing: FloatArray
+    linear_slope: FloatArray
+    linear_missing: FloatArray
+    table_values: FloatArray
+
+
+class Totals(NamedTuple):
+    """The arrays of :class:`safespn.engine.statistics.Statistics`, added to in place."""
+
+    objective: FloatArray
+    edge_flow: FloatArray
+    square: FloatArray
+    linear: FloatArray
+    table: FloatArray
+
+
+SMALLEST_EXPONENT = -708.0
+SMALLEST_FLOW = 1e-100
+"""Smaller flows are set to zero: denormal numbers would slow the pass down many times."""
+
+
+@intrinsic
+def _bits_of(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _float_of(typing_context: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def _larger(typing_context: Any, first: Any, second: Any) -> Any:
+    """Larger of two numbers, without a branch."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
+
+    return types.float64(types.float64, types.float64), generate
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def exp_of_negative(x: float) -> float:
+    """Exponential of ``x <= 0`` within 2 ulp, zero below -708; unlike a call to the C library it vectorises."""
+    bounded = _larger(x, SMALLEST_EXPONENT)
+    shifted = bounded * 1.4426950408889634 + 6755399441055744.0  # adding 1.5 * 2**52 rounds to an integer
+    power = shifted - 6755399441055744.0
+    r = bounded - power * 6.93147180369123816490e-01 - power * 1.90821492927058770002e-10
+    # A minimax polynomial of degree 11, its terms paired so that they do not wait for each other.
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + r2 * (0.50000000000000184 + r * 0.166666666666666808)
+    middle = (0.0416666666664879525 + r * 0.00833333333331958962) + r2 * (
+        0.00138888889523528629 + r * 0.000198412698900764028
+    )
+    high = (0.000024801485441561313 + r * 2.75572408872298686e-6) + r2 * (
+        2.76326547225277919e-7 + r * 2.51100492048186598e-8
+    )
+    p = low + r4 * (middle + r4 * high)
+    value = p * _float_of((_bits_of(shifted) + 1023) << 52)
+    return value if x >= SMALLEST_EXPONENT else 0.0
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _load(cells: FloatArray, has_missing: BoolArray, features: FloatArray, begin: int, n: int) -> None:
+    """Copy a block of rows, transposed, and note which features have missing cells."""
+    for feature in range(features.shape[1]):
+        total = 0.0
+        for r in range(n):
+            cells[feature, r] = features[begin + r, feature]
+            total += features[begin + r, feature]
+        has_missing[feature] = total != total
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def _add_squares(
+    value: FloatArray,
+    unit: int,
+    row: int,
+    n: int,
+    cells: FloatArray,
+    has_missing: BoolArray,
+    wiring: Wiring,
+    numbers: Numbers,
+) -> None:
+    """Set a unit's exponent to its constant plus its square terms."""
+    slots, features = wiring.square_slot, wiring.square_feature
+    centres, scales, constant = numbers.square_centre, numbers.square_scale, numbers.unit_constant[unit]
+    for r in range(n):
+        value[row, r] = 0.0
+    for entry in range(wiring.square_start[unit], wiring.square_start[unit + 1]):
+        slot = slots[entry]
+        feature = features[slot]
+        centre, scale = centres[slot], scales[slot]
+        if has_missing[feature]:
+            missing = -2.0 * numbers.square_missing[slot]
+            for r in range(n):
+                z = (cells[feature, r] - centre) * scale
+                value[row, r] += z * z if z == z else missing
+        else:
+            for r in range(n):
+                z = (cells[feature, r] - centre) * scale
+                value[row, r] += z * z
+    for r in range(n):
+        value[row, r] = constant - 0.5 * value[row, r]
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def _add_lines_and_tables(
+    value: FloatArray, unit: int, row: int, n: int, cells: FloatArray, wiring: Wiring, numbers: Numbers
+) -> None:
+    """Add a unit's linear and table terms to its exponent."""
+    for entry in range(wiring.linear_start[unit], wiring.linear_start[unit + 1]):
+        slot = wiring.linear_slot[entry]
+        feature = wiring.linear_feature[slot]
+        slope, missing = numbers.linear_slope[slot], numbers.linear_missing[slot]
+        for r in range(n):
+            x = cells[feature, r]
+            value[row, r] += slope * x if x == x else missing
+    for entry in range(wiring.table_start[unit], wiring.table_start[unit + 1]):
+        slot = wiring.table_slot[entry]
+        feature = wiring.table_feature[slot]
+        offset, of_missing = wiring.table_offset[slot], wiring.table_offset[slot + 1] - 1
+        for r in range(n):
+            x = cells[feature, r]
+            value[row, r] += numbers.table_values[offset + int(x) if x == x else of_missing]
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _multiply_children(
+    unit: int,
+    row: int,
+    n: int,
+    unit_exponent: FloatArray,
+    unit_mantissa: FloatArray,
+    sum_exponent: FloatArray,
+    sum_mantissa: FloatArray,
+    wiring: Wiring,
+) -> None:
+    """Multiply the sums below a unit into its value."""
+    first, last = wiring.child_start[unit], wiring.child_start[unit + 1]
+    for r in range(n):
+        unit_mantissa[row, r] = 1.0
+    for entry in range(first, last):
+        child = wiring.child[entry]
+        for r in range(n):
+            unit_exponent[row, r] += sum_exponent[child, r]
+            unit_mantissa[row, r] *= sum_mantissa[child, r]
+        if wiring.renormalise[entry]:
+            for r in range(n):
+                if unit_mantissa[row, r] > 0.0:
+                    unit_exponent[row, r] += math.log(unit_mantissa[row, r])
+                    unit_mantissa[row, r] = 1.0
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def _mix(
+    which: int,
+    n: int,
+    hard: bool,
+    keep_parts: bool,
+    unit_exponent: FloatArray,
+    unit_mantissa: FloatArray,
+    sum_exponent: FloatArray,
+    sum_mantissa: FloatArray,
+    edge_mantissa: FloatArray,
+    work: FloatArray,
+    wiring: Wiring,
+    log_weights: FloatArray,
+) -> None:
+    """Compute a sum from its units; leave each edge's part of the mantissa for the downward pass."""
+    first, last = wiring.edge_start[which], wiring.edge_start[which + 1]
+    for r in range(n):
+        work[0, r] = -np.inf
+        sum_mantissa[which, r] = 0.0
+    side = 0
+    for edge in range(first, last):
+        row, weight = wiring.unit_row[wiring.edge_unit[edge]], log_weights[edge]
+        for r in range(n):
+            # Two rows take turns: writing a maximum over its own operand compiles to a masked store, slow on some
+            # processors.
+            work[1 - side, r] = _larger(work[side, r], unit_exponent[row, r] + weight)
+        side = 1 - side
+    for r in range(n):
+        sum_exponent[which, r] = work[side, r]
+        work[2, r] = work[side, r] if work[side, r] > -np.inf else 0.0
+    for edge in range(first, last):
+        row, weight = wiring.unit_row[wiring.edge_unit[edge]], log_weights[edge]
+        part_row = edge if keep_parts else 0
+        if hard:
+            for r in range(n):
+                best = unit_exponent[row, r] + weight == work[2, r] and unit_mantissa[row, r] > 0.0
+                edge_mantissa[part_row, r] = 1.0 if best and sum_mantissa[which, r] == 0.0 else 0.0
+                sum_mantissa[which, r] += edge_mantissa[part_row, r]
+        else:
+            for r in range(n):
+                part = exp_of_negative(unit_exponent[row, r] + weight - work[2, r]) * unit_mantissa[row, r]
+                edge_mantissa[part_row, r] = part
+                sum_mantissa[which, r] += part
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _root_joint(
+    joint: FloatArray,
+    n: int,
+    unit_exponent: FloatArray,
+    unit_mantissa: FloatArray,
+    wiring: Wiring,
+    log_weights: FloatArray,
+) -> None:
+    """Take the log of the root's edges: the class joint."""
+    first = wiring.edge_start[len(wiring.edge_start) - 2]
+    for k in range(len(joint)):
+        unit, weight = wiring.edge_unit[first + k], log_weights[first + k]
+        row = wiring.unit_row[unit]
+        for r in range(n):
+            joint[k, r] = unit_exponent[row, r] + weight
+        if wiring.child_start[unit] < wiring.child_start[unit + 1]:
+            for r in range(n):
+                joint[k, r] += math.log(unit_mantissa[row, r])
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def _softmax(values: FloatArray, n: int, hard: bool, log_total: FloatArray, total: FloatArray) -> None:
+    """Replace each column of ``values`` (edges, rows) by its softmax, or mark its first largest entry if ``hard``."""
+    for r in range(n):
+        log_total[r] = -np.inf
+        total[r] = 0.0
+    for k in range(len(values)):
+        for r in range(n):
+            log_total[r] = _larger(log_total[r], values[k, r])
+    for k in range(len(values)):
+        for r in range(n):
+            reference = log_total[r] if log_total[r] > -np.inf else 0.0
+            if hard:
+                values[k, r] = 1.0 if values[k, r] == reference and total[r] == 0.0 else 0.0
+            else:
+                values[k, r] = exp_of_negative(values[k, r] - reference)
+            total[r] += values[k, r]
+    for k in range(len(values)):
+        for r in range(n):
+            values[k, r] /= total[r] if total[r] > 0.0 else 1.0
+    for r in range(n):
+        log_total[r] += math.log(total[r]) if total[r] > 0.0 else 0.0
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _root_flow(
+    flow: FloatArray,
+    joint: FloatArray,
+    work: FloatArray,
+    log_factor: FloatArray,
+    tilt: float,
+    conditional: bool,
+    hard: bool,
+    weights: FloatArray,
+    begin: int,
+    n: int,
+) -> float:
+    """Compute the flow into the root's edges by :mod:`safespn.engine.evidence`; return the block's objective."""
+    for k in range(len(joint)):
+        for r in range(n):
+            flow[k, r] = tilt * joint[k, r] if tilt != 0.0 else 0.0
+        if len(log_factor) > 0:
+            for r in range(n):
+                flow[k, r] += log_factor[begin + r, k]
+    _softmax(flow, n, hard, work[0], work[2])
+    if conditional:
+        _softmax(joint, n, hard, work[1], work[2])
+        for r in range(n):
+            work[0, r] -= work[1, r]
+        for k in range(len(joint)):
+            for r in range(n):
+                flow[k, r] -= joint[k, r]
+    objective = 0.0
+    for r in range(n):
+        weight = weights[begin + r] if len(weights) > 0 else 1.0
+        if weight > 0.0:
+            objective += weight * work[0, r]
+    if len(weights) > 0:
+        for k in range(len(joint)):
+            for r in range(n):
+                flow[k, r] *= weights[begin + r]
+    return objective
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})
+def _total(values: FloatArray, row: int, n: int) -> float:
+    total = 0.0
+    for r in range(n):
+        total += values[row, r]
+    return total
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def _share_flow(
+    which: int,
+    n: int,
+    sum_flow: FloatArray,
+    sum_mantissa: FloatArray,
+    edge_mantissa: FloatArray,
+    unit_flow: FloatArray,
+    wiring: Wiring,
+    edge_total: FloatArray,
+    first_shared_row: int,
+) -> None:
+    """Share a sum's flow among its edges and hand it to their units."""
+    for r in range(n):
+        mantissa = sum_mantissa[which, r]
+        sum_flow[which, r] = sum_flow[which, r] / mantissa if mantissa > 0.0 else 0.0
+    for edge in range(wiring.edge_start[which], wiring.edge_start[which + 1]):
+        row = wiring.unit_row[wiring.edge_unit[edge]]
+        shared = row >= first_shared_row
+        for r in range(n):
+            flow = edge_mantissa[edge, r] * sum_flow[which, r]
+            flow = flow if abs(flow) > SMALLEST_FLOW else 0.0
+            edge_mantissa[edge, r] = flow
+            unit_flow[row, r] = unit_flow[row, r] + flow if shared else flow
+        edge_total[edge] += _total(edge_mantissa, edge, n)
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})
+def _square_statistics(
+    unit: int,
+    row: int,
+    n: int,
+    flow: FloatArray,
+    cells: FloatArray,
+    has_missing: BoolArray,
+    wiring: Wiring,
+    numbers: Numbers,
+    square: FloatArray,
+) -> None:
+    """Add a unit's flow to the statistics of its square terms."""
+    flow_total = _total(flow, row, n)
+    for entry in range(wiring.square_start[unit], wiring.square_start[unit + 1]):
+        slot = wiring.square_slot[entry]
+        feature = wiring.square_feature[slot]
+        centre, scale = numbers.square_centre[slot], numbers.square_scale[slot]
+        observed, first, second = 0.0, 0.0, 0.0
+        if has_missing[feature]:
+            for r in range(n):
+                z = (cells[feature, r] - centre) * scale
+                f = flow[row, r] if z == z else 0.0
+                z = z if z == z else 0.0
+                observed += f
+                first += f * z
+                second += f * z * z
+        else:
+            observed = flow_total
+            for r in range(n):
+                z = (cells[feature, r] - centre) * scale
+                fz = flow[row, r] * z
+                first += fz
+                second += fz * z
+        square[slot, 0] += observed
+        square[slot, 1] += first
+        square[slot, 2] += second
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def _line_and_table_statistics(
+    unit: int,
+    row: int,
+    n: int,
+    flow: FloatArray,
+    cells: FloatArray,
+    wiring: Wiring,
+    linear: FloatArray,
+    table: FloatArray,
+) -> None:
+    """Add a unit's flow to the statistics of its linear and table terms."""
+    for entry in range(wiring.linear_start[unit], wiring.linear_start[unit + 1]):
+        slot = wiring.linear_slot[entry]
+        feature = wiring.linear_feature[slot]
+        for r in range(n):
+            x = cells[feature, r]
+            if x == x:
+                linear[slot, 0] += flow[row, r]
+                linear[slot, 1] += flow[row, r] * x
+    for entry in range(wiring.table_start[unit], wiring.table_start[unit + 1]):
+        slot = wiring.table_slot[entry]
+        feature = wiring.table_feature[slot]
+        offset, of_missing = wiring.table_offset[slot], wiring.table_offset[slot + 1] - 1
+        for r in range(n):
+            x = cells[feature, r]
+            table[offset + int(x) if x == x else of_missing] += flow[row, r]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def run(
+    wiring: Wiring,
+    numbers: Numbers,
+    n_unit_rows: int,
+    first_shared_row: int,
+    features: FloatArray,
+    block: int,
+    log_likelihood: FloatArray,
+    log_joint: FloatArray,
+    log_factor: FloatArray,
+    tilt: float,
+    conditional: bool,
+    hard: bool,
+    weights: FloatArray,
+    totals: Totals,
+) -> None:
+    """Send all rows of ``features`` up, and down if ``totals`` has room for statistics.
+
+    One function for every purpose, so that it is compiled once. Empty arrays stand for what is not wanted
+    (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones).
+    """
+    n_sums, n_edges = len(wiring.edge_start) - 1, len(wiring.edge_unit)
+    root, root_edge = n_sums - 1, wiring.edge_start[n_sums - 1]
+    wants_statistics = len(totals.objective) > 0
+    cells, has_missing = np.empty((features.shape[1], block)), np.empty(features.shape[1], np.bool_)
+    unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.ones((n_unit_rows, block))
+    sum_exponent, sum_mantissa = np.empty((n_sums, block)), np.empty((n_sums, block))
+    edge_mantissa = np.empty((n_edges if wants_statistics else 1, block))
+    joint, root_flow = np.empty((n_edges - root_edge, block)), np.empty((n_edges - root_edge, block))
+    work = np.empty((3, block))
+
+    for begin in range(0, len(features), block):
+        n = min(block, len(features) - begin)
+        _load(cells, has_missing, features, begin, n)
+        for turn in range(n_sums):
+            for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
+                row = wiring.unit_row[unit]
+                _add_squares(unit_exponent, unit, row, n, cells, has_missing, wiring, numbers)
+                _add_lines_and_tables(unit_exponent, unit, row, n, cells, wiring, numbers)
+                _multiply_children(unit, row, n, unit_exponent, unit_mantissa, sum_exponent, sum_mantissa, wiring)
+            if turn < root or len(log_likelihood) > 0:
+                _mix(
+                    wiring.sum_order[turn],
+                    n,
+                    hard,
+                    wants_statistics,
+                    unit_exponent,
+                    unit_mantissa,
+                    sum_exponent,
+                    sum_mantissa,
+                    edge_mantissa,
+                    work,
+                    wiring,
+                    numbers.log_weights,
+                )
+        if len(log_likelihood) > 0:
+            for r in range(n):
+                log_likelihood[begin + r] = sum_exponent[root, r] + math.log(sum_mantissa[root, r])
+            continue
+        _root_joint(joint, n, unit_exponent, unit_mantissa, wiring, numbers.log_weights)
+        if len(log_joint) > 0:
+            for k in range(len(joint)):
+                for r in range(n):
+                    log_joint[begin + r, k] = joint[k, r]
+            continue
+        totals.objective[0] += _root_flow(
+            root_flow, joint, work, log_factor, tilt, conditional, hard, weights, begin, n
+        )
+        # The exponents have done their work: their memory now holds the flows of the same nodes.
+        unit_flow, sum_flow = unit_exponent, sum_exponent
+        unit_flow[:] = 0.0
+        sum_flow[:] = 0.0
+        for k in range(len(root_flow)):
+            totals.edge_flow[root_edge + k] += _total(root_flow, k, n)
+            row = wiring.unit_row[wiring.edge_unit[root_edge + k]]
+            for r in range(n):
+                unit_flow[row, r] += root_flow[k, r]
+        for turn in range(n_sums - 1, -1, -1):
+            if turn < root:
+                _share_flow(
+                    wiring.sum_order[turn],
+                    n,
+                    sum_flow,
+                    sum_mantissa,
+                    edge_mantissa,
+                    unit_flow,
+                    wiring,
+                    totals.edge_flow,
+                    first_shared_row,
+                )
+            for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
+                row = wiring.unit_row[unit]
+                _square_statistics(unit, row, n, unit_flow, cells, has_missing, wiring, numbers, totals.square)
+                _line_and_table_statistics(unit, row, n, unit_flow, cells, wiring, totals.linear, totals.table)
+                for child in wiring.child[wiring.child_start[unit] : wiring.child_start[unit + 1]]:
+                    for r in range(n):
+                        sum_flow[child, r] += unit_flow[row, r]

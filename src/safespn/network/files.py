@@ -1,0 +1,144 @@
+"""Networks as files: safetensors (numbers only, loading runs no code) with a version and a checksum.
+
+A file holds the nodes, children first: the kind of each node, the numbers of its children, the weights of its sums,
+and the columns and parameters of its leaves. Loading rebuilds the description and checks it like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as parse_tensors
+from safetensors.numpy import save as format_tensors
+
+from safespn.network.leaves import LEAF_TYPES
+from safespn.network.nodes import Leaf, Node, Product, Sum
+from safespn.typing import AnyArray
+
+FORMAT = "safespn network"
+VERSION = 1
+_SUM, _PRODUCT, _FIRST_LEAF = 0, 1, 2
+_TENSORS = {"kind": 1, "size": 1, "children": 1, "weights": 1, "columns": 1, "parameters": 1}
+
+
+class ModelFileError(ValueError):
+    """A file that is not a network this version can read: damaged, foreign, or newer."""
+
+
+def save_network(nodes: tuple[Node, ...], path: str | os.PathLike[str]) -> None:
+    """Write nodes (children first, root last) to a file; the file appears whole or not at all."""
+    number = {id(node): position for position, node in enumerate(nodes)}
+    leaves = [node for node in nodes if isinstance(node, Leaf)]
+    tensors = {
+        "kind": np.array([_kind(node) for node in nodes], dtype=np.int64),
+        "size": np.array(
+            [node.parameters.size if isinstance(node, Leaf) else len(node.children) for node in nodes], dtype=np.int64
+        ),
+        "children": np.array([number[id(child)] for node in nodes for child in node.children], dtype=np.int64),
+        "weights": np.array(
+            [weight for node in nodes if isinstance(node, Sum) for weight in node.weights], dtype=np.float64
+        ),
+        "columns": np.array([column for leaf in leaves for column in leaf.columns], dtype=np.int64),
+        "parameters": np.concatenate([leaf.parameters for leaf in leaves]),
+    }
+    header = {"version": VERSION, "sha256": _checksum(tensors)}
+    # A single entry, because safetensors writes several in no fixed order: equal networks make equal files.
+    write_whole(path, format_tensors(tensors, metadata={FORMAT: json.dumps(header)}))
+
+
+def load_network(path: str | os.PathLike[str]) -> Node:
+    """Read the root of a network written by :func:`save_network`.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, truncated, not a network, or written by a newer version.
+    """
+    content = Path(path).read_bytes()
+    header = _read_header(path, content)
+    try:
+        tensors = parse_tensors(content)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{path}: the file is damaged or truncated ({error})") from error
+    if set(tensors) != set(_TENSORS) or any(tensors[name].ndim != _TENSORS[name] for name in _TENSORS):
+        raise ModelFileError(f"{path}: the file does not hold the arrays of a network")
+    if _checksum(tensors) != header.get("sha256"):
+        raise ModelFileError(f"{path}: the checksum does not match: the file was damaged or changed after it was saved")
+    try:
+        return _build(tensors)
+    except (ValueError, IndexError, OverflowError, StopIteration, RuntimeError, TypeError) as error:
+        raise ModelFileError(f"{path}: the file does not describe a network ({error})") from error
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file beside its destination and rename it, so that no half-written file is ever left there."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _kind(node: Node) -> int:
+    if isinstance(node, Leaf):
+        return _FIRST_LEAF + LEAF_TYPES.index(type(node))
+    return _SUM if isinstance(node, Sum) else _PRODUCT
+
+
+def _read_header(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
+    """Read and check the metadata in front of the tensors."""
+    length = int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT])
+        version = int(header["version"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{path}: not a network saved by safespn, or a damaged one") from error
+    if version != VERSION:
+        raise ModelFileError(f"{path}: format version {version}; this safespn reads version {VERSION}: upgrade safespn")
+    return dict(header)
+
+
+def _checksum(tensors: dict[str, AnyArray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        values = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {values.dtype.str} {values.shape} ".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def _build(tensors: dict[str, AnyArray]) -> Node:
+    """Rebuild the description; every node may refer to earlier nodes only, so there is no cycle."""
+    children, weights = iter(tensors["children"].tolist()), iter(tensors["weights"].tolist())
+    columns, parameters, start = iter(tensors["columns"].tolist()), tensors["parameters"], 0
+    nodes: list[Node] = []
+    for kind, size in zip(tensors["kind"].tolist(), tensors["size"].tolist(), strict=True):
+        if kind >= _FIRST_LEAF:
+            leaf_type = LEAF_TYPES[kind - _FIRST_LEAF]
+            nodes.append(leaf_type.family.node(next(columns), parameters[start : start + size]))
+            start += size
+            continue
+        below = []
+        for _ in range(size):
+            number = next(children)
+            if not 0 <= number < len(nodes):
+                raise ValueError(f"node {len(nodes)} has child {number}, which does not come before it")
+            below.append(nodes[number])
+        nodes.append(Sum(below, [next(weights) for _ in below]) if kind == _SUM else Product(below))
+    if not nodes:
+        raise ValueError("it has no nodes")
+    return nodes[-1]

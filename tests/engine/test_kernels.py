@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from safespn.engine.kernels import exp_of_negative
+
+
+@njit
+def exp_of_array(x):
+    result = np.empty_like(x)
+    for i in range(len(x)):
+        result[i] = exp_of_negative(x[i])
+    return result
+
+
+def test_exp_within_two_units_in_the_last_place():
+    rng = np.random.default_rng(0)
+    x = -np.concatenate(
+        [rng.exponential(1, 200_000), rng.uniform(0, 707, 200_000), 10 ** rng.uniform(-300, 2, 50_000), [0]]
+    )
+    expected = np.exp(x)
+    assert (np.abs(exp_of_array(x) - expected) / np.spacing(expected)).max() <= 2
+
+
+def test_exp_beyond_its_range_is_zero():
+    np.testing.assert_array_equal(exp_of_array(np.array([-708.5, -1e5, -1e308, -np.inf])), 0)

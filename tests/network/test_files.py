@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+import pickle
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+from safespn import SPN, Gaussian, ModelFileError, Sum
+from safespn.network.files import FORMAT, _checksum
+from tests.networks import random_problem
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "network.safespn"
+    SPN(Sum([Gaussian(0, 0, 1), Gaussian(0, 1, 1)], [0.5, 0.5])).save(path)
+    return path
+
+
+def rewrite(path, *, metadata=None, **tensors):
+    """Change a file and give it a checksum that fits."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT])
+    changed = {**load(content), **tensors}
+    header["sha256"] = _checksum(changed)
+    path.write_bytes(save(changed, metadata={FORMAT: json.dumps({**header, **(metadata or {})})}))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_loaded_is_what_was_saved(seed, tmp_path):
+    spn, table, _ = random_problem(seed)
+    spn.save(tmp_path / "a.safespn")
+    loaded = SPN.load(tmp_path / "a.safespn")
+    np.testing.assert_array_equal(loaded.log_likelihood(table), spn.log_likelihood(table))
+    assert (loaded.n_nodes, loaded.n_edges, str(loaded)) == (spn.n_nodes, spn.n_edges, str(spn))
+    loaded.save(tmp_path / "b.safespn")
+    assert (tmp_path / "a.safespn").read_bytes() == (tmp_path / "b.safespn").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.safespn", "b.safespn"]
+
+
+def test_every_truncation_is_refused(saved):
+    content = saved.read_bytes()
+    for length in range(len(content)):
+        saved.write_bytes(content[:length])
+        with pytest.raises(ModelFileError):
+            SPN.load(saved)
+
+
+def test_every_changed_byte_is_refused_or_harmless(saved):
+    content = bytearray(saved.read_bytes())
+    original = str(SPN.load(saved))
+    for position in range(len(content)):
+        content[position] ^= 0x21
+        saved.write_bytes(content)
+        content[position] ^= 0x21
+        with suppress(ModelFileError):
+            assert str(SPN.load(saved)) == original
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"children": np.array([0, 2])}, "node 2 has child 2, which does not come before it"),
+        ({"children": np.array([0, -1])}, "node 2 has child -1"),
+        ({"children": np.array([0])}, "does not describe a network"),
+        ({"weights": np.array([0.9, 0.9])}, "Sum at root: the weights add up to 1.8"),
+        ({"weights": np.array([np.nan, 0.5])}, "weight 0 is nan"),
+        ({"parameters": np.array([0.0, -1.0, 0.0, 1.0])}, "variance must be finite and positive"),
+        ({"kind": np.array([2, 99, 0])}, "does not describe a network"),
+        ({"kind": np.array([2, -7, 0])}, "does not describe a network"),
+        ({"size": np.array([2, 2, 2**60])}, "does not describe a network"),
+        ({"columns": np.array([-5, 0])}, "non-negative integer"),
+        ({"extra": np.array([1.0])}, "does not hold the arrays of a network"),
+        ({"kind": np.array([], dtype=np.int64), "size": np.array([], dtype=np.int64)}, "has no nodes"),
+    ],
+)
+def test_malicious_content_is_refused(saved, tensors, message):
+    rewrite(saved, **tensors)
+    with pytest.raises(ModelFileError, match=message):
+        SPN.load(saved)
+
+
+def test_newer_versions_and_foreign_files_are_refused(saved):
+    rewrite(saved, metadata={"version": 2})
+    with pytest.raises(ModelFileError, match="format version 2; this safespn reads version 1: upgrade safespn"):
+        SPN.load(saved)
+    for foreign in (b"", b"hello", pickle.dumps({"a": 1}), save({"a": np.zeros(3)}), b"\xff" * 100):
+        saved.write_bytes(foreign)
+        with pytest.raises(ModelFileError, match="not a network saved by safespn"):
+            SPN.load(saved)
+
+
+def test_a_failed_save_leaves_nothing_behind(saved, monkeypatch):
+    before = saved.read_bytes()
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        SPN(Gaussian(0, 5, 1)).save(saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        SPN.load(tmp_path / "nothing.safespn")
