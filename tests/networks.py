@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from safespn import SPN, Categorical, Gaussian, Poisson, Product, Sum
+from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Poisson, Product, Sum
 
 KINDS = ("gaussian", "categorical", "poisson")
 
@@ -18,6 +18,12 @@ def random_leaf(rng, column, kind, n_states=3):
     if kind == "poisson":
         return Poisson(column, rate=rng.uniform(0.3, 5))
     return Categorical(column, rng.dirichlet(np.ones(n_states)))
+
+
+def random_block(rng, columns):
+    d = len(columns)
+    root = rng.normal(size=(d, d + 2))
+    return MultivariateGaussian(columns, rng.normal(size=d), root @ root.T / d)
 
 
 def random_root(rng, kinds, *, depth=4, share=0.3):
@@ -32,6 +38,8 @@ def random_root(rng, kinds, *, depth=4, share=0.3):
         return known[-1]
 
     def build(columns, depth):
+        if len(columns) > 1 and all(kinds[column] == "gaussian" for column in columns) and rng.random() < 0.3:
+            return random_block(rng, columns)
         if len(columns) == 1 and (depth <= 0 or rng.random() < 0.5):
             return random_leaf(rng, columns[0], kinds[columns[0]])
         if len(columns) > 1 and (depth <= 0 or rng.random() < 0.5):
@@ -59,6 +67,8 @@ def random_problem(seed, *, n_rows=50, n_columns=4, missing=0.2, kinds=KINDS, **
     """A random network over mixed columns and a table for it."""
     rng = np.random.default_rng(seed)
     kinds = rng.choice(kinds, n_columns).tolist()
+    if seed % 2 == 0:
+        kinds[:3] = ["gaussian"] * 3
     return SPN(random_root(rng, kinds, **options)), random_table(rng, kinds, n_rows, missing=missing), rng
 
 
@@ -68,6 +78,13 @@ def brute_force(node, row):
         return math.fsum(w * brute_force(c, row) for w, c in zip(node.weights, node.children, strict=True))
     if isinstance(node, Product):
         return math.prod(brute_force(child, row) for child in node.children)
+    if isinstance(node, MultivariateGaussian):
+        seen = [position for position, column in enumerate(node.columns) if not math.isnan(row[column])]
+        if not seen:
+            return 1.0
+        part = np.array(node.covariance)[np.ix_(seen, seen)]
+        mean = np.array(node.mean)[seen]
+        return stats.multivariate_normal.pdf(row[[node.columns[position] for position in seen]], mean, part)
     x = row[node.column]
     if math.isnan(x):
         return 1.0

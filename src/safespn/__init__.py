@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from safespn.network.files import ModelFileError
-from safespn.network.leaves import Categorical, Gaussian, Poisson
+from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
 from safespn.network.nodes import Product, Sum
 from safespn.spn import SPN
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["SPN", "Categorical", "Gaussian", "ModelFileError", "Poisson", "Product", "Sum", "__version__"]
+__all__ = [
+    "SPN",
+    "Categorical",
+    "Gaussian",
+    "ModelFileError",
+    "MultivariateGaussian",
+    "Poisson",
+    "Product",
+    "Sum",
+    "__version__",
+]

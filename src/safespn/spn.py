@@ -96,7 +96,7 @@ class SPN:
         """Number of free parameters: weights less one per sum, and those of the leaves."""
         structure = self._structure
         leaves = sum(
-            group.n_leaves * group.family.degrees_of_freedom(values.shape[1])
+            group.family.degrees_of_freedom(values.shape[1], group.leaves)
             for group, values in zip(structure.groups, self._parameters.leaves, strict=True)
         )
         return structure.n_edges - structure.n_sums + leaves

@@ -35,7 +35,7 @@ def test_compiled_statistics_equal_numpy_statistics(seed, hard, rule):
     }[rule]
     weights = rng.uniform(0, 2, len(table))
     weights[:5] = 0
-    features = spn._structure.features(table)
+    features = spn._network.features(table)
     ours = compiled_pass.statistics(spn._network, features, evidence, weights, hard)
     reference = numpy_pass.statistics(spn._network, features, evidence, weights, hard)
     for name in ("objective", "edge_flow", "square", "linear", "table"):
@@ -92,7 +92,7 @@ def test_deep_chain_of_sums(backend):
         node = Sum([node, node], [0.5, 0.5])
     spn = SPN(node)
     np.testing.assert_allclose(
-        spn.log_likelihood([[0.3]]), Gaussian.family.log_density(np.array([[0, 1.0]]), np.array([0.3]))
+        spn.log_likelihood([[0.3]]), Gaussian.family.log_density(np.array([[0, 1.0]]), np.array([[0.3]]))
     )
     assert np.isfinite(spn.fit_em([[0.3], [1.0]], max_iter=1, tol=np.inf).log_likelihood([[0.3]])).all()
 

@@ -15,9 +15,9 @@ from tests.networks import random_problem, random_root
 @pytest.mark.parametrize("seed", range(8))
 def test_two_real_columns_integrate_to_one(seed, backend):
     spn = SPN(random_root(np.random.default_rng(seed), ["gaussian"] * 2))
-    grid = np.linspace(-12, 12, 241)
+    grid = np.linspace(-25, 25, 401)
     cells = np.column_stack([axis.ravel() for axis in np.meshgrid(grid, grid)])
-    density = np.exp(spn.log_likelihood(cells)).reshape(241, 241)
+    density = np.exp(spn.log_likelihood(cells)).reshape(401, 401)
     assert integrate.trapezoid(integrate.trapezoid(density, grid), grid) == pytest.approx(1, abs=1e-6)
 
 
@@ -138,9 +138,9 @@ def best_tree(node, row):
     if isinstance(node, Product):
         parts = [best_tree(child, row) for child in node.children]
         return np.prod([value for value, _ in parts]), dict(item for _, cells in parts for item in cells.items())
-    parameters = node.parameters[None]
-    x = node.family.mode(parameters) if np.isnan(row[node.column]) else row[[node.column]]
-    return np.exp(node.family.log_density(parameters, x))[0], {node.column: x[0]}
+    parameters, cells = node.parameters[None], row[list(node.columns)][None]
+    completed = np.where(np.isnan(cells), node.family.complete(parameters, np.array([0]), cells, None), cells)
+    return np.exp(node.family.log_density(parameters, completed))[0], dict(zip(node.columns, completed[0], strict=True))
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safespn.network.leaves.family import Linear, Square
-from safespn.network.structure import Parameters, Structure
+from safespn.network.leaves.family import Block, Linear, Square, UnivariateFamily
+from safespn.network.structure import LeafGroup, Parameters, Structure
 from safespn.typing import FloatArray
 
 
@@ -28,6 +28,26 @@ class BoundNetwork:
     linear_slope: FloatArray
     linear_missing: FloatArray
     table_values: FloatArray
+    blocks: tuple[tuple[LeafGroup, Block], ...]
+    complete_by_mode: bool
+
+    def features(self, cells: FloatArray) -> FloatArray:
+        """Append to the cells of some rows what the terms read besides: derived features and values of blocks."""
+        derived = [derive(cells[:, column])[:, None] for column, derive in self.structure.derived_features]
+        for group, block in self.blocks:
+            derived.append(block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode).T)
+        return np.concatenate([cells, *derived], axis=1) if derived else cells
+
+    def block_statistics(self, cells: FloatArray, flow: FloatArray) -> tuple[FloatArray, ...]:
+        """Statistics of the blocks' leaves for some rows; ``flow`` has shape (n_block_slots, n_rows)."""
+        return tuple(
+            block.statistics(_cells_of_leaves(cells, group), flow[group.slots[0]]) for group, block in self.blocks
+        )
+
+
+def _cells_of_leaves(cells: FloatArray, group: LeafGroup) -> FloatArray:
+    """Pick each leaf's columns, shape (n_leaves, n_rows, n_columns)."""
+    return np.ascontiguousarray(cells[:, group.leaves.columns].transpose(1, 0, 2))
 
 
 def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool = False) -> BoundNetwork:
@@ -42,9 +62,15 @@ def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool
     square_centre, square_scale, square_constant, square_missing = np.zeros((4, n_square))
     linear_slope, linear_constant, linear_missing = np.zeros((3, n_linear))
     table_values = np.zeros(structure.table_offset[-1])
+    blocks: list[tuple[LeafGroup, Block]] = []
     for group, values in zip(structure.groups, parameters.leaves, strict=True):
-        modes = group.family.mode(values) if complete_by_mode else None
+        modes = None
+        if complete_by_mode and isinstance(group.family, UnivariateFamily):
+            modes = group.family.mode(values)
         for term, slots in zip(group.family.terms(values), group.slots, strict=True):
+            if isinstance(term, Block):
+                blocks.append((group, term))
+                continue
             derive = group.family.features[term.feature]
             completion = modes if modes is None or derive is None else derive(modes)
             if isinstance(term, Square):
@@ -73,4 +99,6 @@ def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool
         linear_slope=linear_slope,
         linear_missing=linear_missing,
         table_values=table_values,
+        blocks=tuple(blocks),
+        complete_by_mode=complete_by_mode,
     )

@@ -43,14 +43,28 @@ def statistics(
     network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
 ) -> Statistics:
     """Both passes over a block of rows, summed into expected statistics."""
-    zeros = Statistics.zeros(network.structure)
-    totals = kernels.Totals(np.zeros(1), zeros.edge_flow, zeros.square, zeros.linear, zeros.table)
+    structure = network.structure
+    totals = kernels.Totals(
+        objective=np.zeros(1),
+        edge_flow=np.zeros(structure.n_edges),
+        square=np.zeros((structure.square.n_slots, 3)),
+        linear=np.zeros((structure.linear.n_slots, 2)),
+        table=np.zeros(structure.table_offset[-1]),
+        block_flow=np.zeros((structure.block.n_slots, len(features))),
+    )
     _run(network, features, evidence=evidence, weights=weights, hard=hard, totals=totals)
-    return Statistics(float(totals.objective[0]), *totals[1:])
+    return Statistics(
+        float(totals.objective[0]),
+        totals.edge_flow,
+        totals.square,
+        totals.linear,
+        totals.table,
+        network.block_statistics(features[:, : structure.n_columns], totals.block_flow),
+    )
 
 
 _NONE, _NONE_2D = np.empty(0), np.empty((0, 0))
-_NO_TOTALS = kernels.Totals(_NONE, _NONE, _NONE_2D, _NONE_2D, _NONE)
+_NO_TOTALS = kernels.Totals(_NONE, _NONE, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
 _NO_EVIDENCE = Evidence()
 
 
@@ -134,6 +148,9 @@ def _plan(structure: Structure) -> tuple[Schedule, kernels.Wiring]:
             structure.table.slot,
             structure.table.feature,
             structure.table_offset,
+            structure.block.start,
+            structure.block.slot,
+            structure.block.feature,
         )
         _PLANS[structure] = schedule, wiring
     return _PLANS[structure]

@@ -43,6 +43,9 @@ class Wiring(NamedTuple):
     table_slot: IntArray
     table_feature: IntArray
     table_offset: IntArray
+    block_start: IntArray
+    block_slot: IntArray
+    block_feature: IntArray
 
 
 class Numbers(NamedTuple):
@@ -66,6 +69,8 @@ class Totals(NamedTuple):
     square: FloatArray
     linear: FloatArray
     table: FloatArray
+    block_flow: FloatArray
+    """Flow of each row through each block slot, shape (n_slots, n_rows)."""
 
 
 SMALLEST_EXPONENT = -708.0
@@ -166,10 +171,10 @@ def _add_squares(
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
-def _add_lines_and_tables(
+def _add_other_terms(
     value: FloatArray, unit: int, row: int, n: int, cells: FloatArray, wiring: Wiring, numbers: Numbers
 ) -> None:
-    """Add a unit's linear and table terms to its exponent."""
+    """Add a unit's linear, table and block terms to its exponent."""
     for entry in range(wiring.linear_start[unit], wiring.linear_start[unit + 1]):
         slot = wiring.linear_slot[entry]
         feature = wiring.linear_feature[slot]
@@ -184,6 +189,10 @@ def _add_lines_and_tables(
         for r in range(n):
             x = cells[feature, r]
             value[row, r] += numbers.table_values[offset + int(x) if x == x else of_missing]
+    for entry in range(wiring.block_start[unit], wiring.block_start[unit + 1]):
+        feature = wiring.block_feature[wiring.block_slot[entry]]
+        for r in range(n):
+            value[row, r] += cells[feature, r]
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True)
@@ -419,32 +428,29 @@ def _square_statistics(
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True)
-def _line_and_table_statistics(
-    unit: int,
-    row: int,
-    n: int,
-    flow: FloatArray,
-    cells: FloatArray,
-    wiring: Wiring,
-    linear: FloatArray,
-    table: FloatArray,
+def _other_statistics(
+    unit: int, row: int, begin: int, n: int, flow: FloatArray, cells: FloatArray, wiring: Wiring, totals: Totals
 ) -> None:
-    """Add a unit's flow to the statistics of its linear and table terms."""
+    """Add a unit's flow to the statistics of its linear and table terms, and hand on that of its blocks."""
     for entry in range(wiring.linear_start[unit], wiring.linear_start[unit + 1]):
         slot = wiring.linear_slot[entry]
         feature = wiring.linear_feature[slot]
         for r in range(n):
             x = cells[feature, r]
             if x == x:
-                linear[slot, 0] += flow[row, r]
-                linear[slot, 1] += flow[row, r] * x
+                totals.linear[slot, 0] += flow[row, r]
+                totals.linear[slot, 1] += flow[row, r] * x
     for entry in range(wiring.table_start[unit], wiring.table_start[unit + 1]):
         slot = wiring.table_slot[entry]
         feature = wiring.table_feature[slot]
         offset, of_missing = wiring.table_offset[slot], wiring.table_offset[slot + 1] - 1
         for r in range(n):
             x = cells[feature, r]
-            table[offset + int(x) if x == x else of_missing] += flow[row, r]
+            totals.table[offset + int(x) if x == x else of_missing] += flow[row, r]
+    for entry in range(wiring.block_start[unit], wiring.block_start[unit + 1]):
+        slot = wiring.block_slot[entry]
+        for r in range(n):
+            totals.block_flow[slot, begin + r] += flow[row, r]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -486,7 +492,7 @@ def run(
             for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
                 row = wiring.unit_row[unit]
                 _add_squares(unit_exponent, unit, row, n, cells, has_missing, wiring, numbers)
-                _add_lines_and_tables(unit_exponent, unit, row, n, cells, wiring, numbers)
+                _add_other_terms(unit_exponent, unit, row, n, cells, wiring, numbers)
                 _multiply_children(unit, row, n, unit_exponent, unit_mantissa, sum_exponent, sum_mantissa, wiring)
             if turn < root or len(log_likelihood) > 0:
                 _mix(
@@ -541,7 +547,7 @@ def run(
             for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
                 row = wiring.unit_row[unit]
                 _square_statistics(unit, row, n, unit_flow, cells, has_missing, wiring, numbers, totals.square)
-                _line_and_table_statistics(unit, row, n, unit_flow, cells, wiring, totals.linear, totals.table)
+                _other_statistics(unit, row, begin, n, unit_flow, cells, wiring, totals)
                 for child in wiring.child[wiring.child_start[unit] : wiring.child_start[unit + 1]]:
                     for r in range(n):
                         sum_flow[child, r] += unit_flow[row, r]

@@ -151,6 +151,8 @@ def _leaf_values(network: BoundNetwork, columns: FloatArray) -> tuple[FloatArray
         if has_missing:
             lines = np.where(np.isnan(lines), network.linear_missing[linear.slot, None], lines)
         value += _sum_by_unit(linear) @ lines
+    if structure.block.n_slots:
+        value += _sum_by_unit(structure.block) @ columns[structure.block.feature[structure.block.slot]]
     codes = columns[table.feature[table.slot]]
     n_states = np.diff(structure.table_offset)[table.slot, None] - 1
     index = np.where(np.isnan(codes), n_states, codes).astype(np.intp) + structure.table_offset[table.slot, None]
@@ -233,7 +235,16 @@ def statistics(
     linear_total[:, 1] = np.bincount(linear.slot, np.einsum("tn,tn->t", flow, x), linear.n_slots)
 
     table_total = np.bincount(up.table_index.ravel(), unit_flow[table.unit].ravel(), len(network.table_values))
-    return Statistics(objective, edge_flow.sum(axis=1), square_total, linear_total, table_total.astype(np.float64))
+    block_flow = np.zeros((structure.block.n_slots, len(features)))
+    _add_rows(block_flow, structure.block.slot, unit_flow[structure.block.unit])
+    return Statistics(
+        objective,
+        edge_flow.sum(axis=1),
+        square_total,
+        linear_total,
+        table_total.astype(np.float64),
+        network.block_statistics(features[:, : structure.n_columns], block_flow),
+    )
 
 
 def _observed(flow: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:

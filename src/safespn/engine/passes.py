@@ -104,7 +104,7 @@ def statistics(
 
 def _features(network: BoundNetwork, table: AnyArray, start: int, stop: int) -> FloatArray:
     structure = network.structure
-    return structure.features(as_block(table, start, stop, structure.domains, structure.has_only_real_columns))
+    return network.features(as_block(table, start, stop, structure.domains, structure.has_only_real_columns))
 
 
 def _n_threads(backend: backends.Backend, n_rows: int, n_jobs: int | None) -> int:

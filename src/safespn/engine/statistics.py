@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from safespn.network.leaves.family import Linear, Square
+from safespn.network.leaves.family import Block, Linear, Square
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray
 
@@ -27,6 +25,8 @@ class Statistics:
         Flow and flow times x.
     table : array
         Flow for every state of every table slot, a missing cell included as the last one.
+    blocks : tuple of arrays
+        What the families with blocks computed, one array (n_leaves, n_statistics) for each such leaf group.
     """
 
     objective: float
@@ -34,6 +34,7 @@ class Statistics:
     square: FloatArray
     linear: FloatArray
     table: FloatArray
+    blocks: tuple[FloatArray, ...] = ()
 
     def __add__(self, other: Statistics) -> Statistics:
         return Statistics(
@@ -42,6 +43,7 @@ class Statistics:
             self.square + other.square,
             self.linear + other.linear,
             self.table + other.table,
+            tuple(ours + theirs for ours, theirs in zip(self.blocks, other.blocks, strict=True)),
         )
 
     def of_group(self, structure: Structure, index: int) -> list[FloatArray]:
@@ -53,18 +55,10 @@ class Statistics:
                 result.append(self.square[slots])
             elif kind is Linear:
                 result.append(self.linear[slots])
+            elif kind is Block:
+                earlier = [other for other in structure.groups[:index] if Block in other.kinds]
+                result.append(self.blocks[len(earlier)])
             else:
                 start, stop = structure.table_offset[slots.start], structure.table_offset[slots.stop]
                 result.append(self.table[start:stop].reshape(group.n_leaves, -1)[:, :-1])
         return result
-
-    @classmethod
-    def zeros(cls, structure: Structure) -> Statistics:
-        """Return the statistics of no rows."""
-        return cls(
-            0.0,
-            np.zeros(structure.n_edges),
-            np.zeros((structure.square.n_slots, 3)),
-            np.zeros((structure.linear.n_slots, 2)),
-            np.zeros(structure.table_offset[-1]),
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import xlogy
@@ -33,7 +33,11 @@ class Prior:
 
     def scaled(self, share: float) -> Prior:
         """Return the prior that goes with a share of the rows: pseudo-counts shrink, bounds stay."""
-        leaves = LeafPrior(self.leaves.variance_floor, self.leaves.category_prior * share)
+        leaves = replace(
+            self.leaves,
+            category_prior=self.leaves.category_prior * share,
+            covariance_prior=self.leaves.covariance_prior * share,
+        )
         return Prior(self.weight_prior * share, leaves)
 
 
@@ -44,9 +48,7 @@ def maximise(structure: Structure, parameters: Parameters, statistics: Statistic
     with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.where(total > 0, np.log(flow) - np.log(total), parameters.log_weights)
     leaves = tuple(
-        group.family.update(
-            statistics.of_group(structure, index), parameters.leaves[index], group.columns, prior.leaves
-        )
+        group.family.update(statistics.of_group(structure, index), parameters.leaves[index], group.leaves, prior.leaves)
         for index, group in enumerate(structure.groups)
     )
     return Parameters(log_weights, leaves)
@@ -55,7 +57,7 @@ def maximise(structure: Structure, parameters: Parameters, statistics: Statistic
 def constrain(structure: Structure, parameters: Parameters, prior: Prior) -> Parameters:
     """Move leaf parameters that break the prior's bounds on to the bounds."""
     leaves = tuple(
-        group.family.constrain(values, group.columns, prior.leaves)
+        group.family.constrain(values, group.leaves, prior.leaves)
         for group, values in zip(structure.groups, parameters.leaves, strict=True)
     )
     return Parameters(parameters.log_weights, leaves)
@@ -65,7 +67,7 @@ def log_prior(structure: Structure, parameters: Parameters, prior: Prior) -> flo
     """Log density of the prior at ``parameters``, up to a constant."""
     weights = float(xlogy(prior.weight_prior, np.exp(parameters.log_weights)).sum())
     return weights + sum(
-        group.family.log_prior(values, prior.leaves)
+        group.family.log_prior(values, group.leaves, prior.leaves)
         for group, values in zip(structure.groups, parameters.leaves, strict=True)
     )
 
@@ -122,13 +124,13 @@ class FreeCoordinates:
         parts = [flow - np.exp(parameters.log_weights) * total]
         for index, group in enumerate(structure.groups):
             of_leaves = statistics.of_group(structure, index)
-            parts.append(group.family.gradient(of_leaves, parameters.leaves[index], prior.leaves).ravel())
+            parts.append(group.family.gradient(of_leaves, parameters.leaves[index], group.leaves, prior.leaves).ravel())
         return np.concatenate(parts) * self.scale
 
     def lower_bound(self, parameters: Parameters, prior: Prior) -> FloatArray:
         """Lower bound of each entry."""
         leaves = [
-            group.family.free_lower_bound(group.family.to_free(values), group.columns, prior.leaves).ravel()
+            group.family.free_lower_bound(group.family.to_free(values), group.leaves, prior.leaves).ravel()
             for group, values in zip(self.structure.groups, parameters.leaves, strict=True)
         ]
         return np.concatenate([np.full(self.structure.n_edges, -np.inf), *leaves]) / self.scale

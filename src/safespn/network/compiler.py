@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from safespn.network.columns import Domain
-from safespn.network.leaves.family import LeafFamily, Linear, Square, Table, Term
+from safespn.network.leaves.family import Block, LeafFamily, Leaves, Linear, Square, Table, Term
 from safespn.network.nodes import Leaf, Node, Product, Sum
 from safespn.network.structure import LeafGroup, Parameters, Structure, TermList
 from safespn.typing import FloatArray, IntArray
@@ -111,6 +111,7 @@ class _Compiler:
             square=leaves.term_list(Square, leaves_of_units),
             linear=leaves.term_list(Linear, leaves_of_units),
             table=leaves.term_list(Table, leaves_of_units),
+            block=leaves.term_list(Block, leaves_of_units),
             table_offset=_starts(leaves.table_sizes),
             derived_features=tuple(leaves.derived_features),
             groups=tuple(leaves.groups),
@@ -134,7 +135,7 @@ class _LeafLayout:
         self.position: dict[int, tuple[int, int]] = {}
         self.table_sizes: list[int] = []
         self.derived_features: list[tuple[int, Callable[[FloatArray], FloatArray]]] = []
-        self.slot_features: dict[type[Term], list[int]] = {Square: [], Linear: [], Table: []}
+        self.slot_features: dict[type[Term], list[int]] = {Square: [], Linear: [], Table: [], Block: []}
         members: dict[tuple[str, int], list[int]] = {}
         for position, node in enumerate(nodes):
             if isinstance(node, Leaf):
@@ -145,7 +146,7 @@ class _LeafLayout:
 
     def _add_group(self, positions: list[int], leaves: list[Leaf]) -> None:
         family: LeafFamily = leaves[0].family
-        columns = np.array([leaf.columns[0] for leaf in leaves], dtype=np.intp)
+        columns = np.array([leaf.columns for leaf in leaves], dtype=np.intp)
         parameters = np.array([leaf.parameters for leaf in leaves])
         self.position |= {position: (len(self.groups), row) for row, position in enumerate(positions)}
         terms = family.terms(parameters)
@@ -153,10 +154,12 @@ class _LeafLayout:
         for term in terms:
             features = self.slot_features[type(term)]
             slots.append(slice(len(features), len(features) + len(leaves)))
-            features.extend(self._feature(family, term.feature, int(column)) for column in columns)
+            features.extend(self._feature(family, term.feature, leaf.columns[0]) for leaf in leaves)
             if isinstance(term, Table):
                 self.table_sizes.extend([term.values.shape[1] + 1] * len(leaves))
-        self.groups.append(LeafGroup(family, columns, tuple(type(term) for term in terms), tuple(slots)))
+        self.groups.append(
+            LeafGroup(family, Leaves(columns, _ties(leaves)), tuple(type(term) for term in terms), tuple(slots))
+        )
         self.parameters.append(parameters)
 
     def _feature(self, family: LeafFamily, feature: int, column: int) -> int:
@@ -180,8 +183,18 @@ class _LeafLayout:
         return TermList(
             start=_starts([len(unit) for unit in slots]),
             slot=np.array([slot for unit in slots for slot in unit], dtype=np.intp),
-            feature=np.array(self.slot_features[kind], dtype=np.intp),
+            feature=self._block_features() if kind is Block else np.array(self.slot_features[kind], dtype=np.intp),
         )
+
+    def _block_features(self) -> IntArray:
+        return self.n_columns + len(self.derived_features) + np.arange(len(self.slot_features[Block]))
+
+
+def _ties(leaves: Sequence[Leaf]) -> IntArray:
+    """Number the sets of leaves that share parameters; a leaf without a tie is a set of its own."""
+    keys = [("tie", leaf.tie) if leaf.tie is not None else ("own", position) for position, leaf in enumerate(leaves)]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.array([numbers[key] for key in keys], dtype=np.intp)
 
 
 _Levelled = TypeVar("_Levelled", _Unit, _Mixture)

@@ -25,7 +25,7 @@ from safespn.typing import AnyArray
 FORMAT = "safespn network"
 VERSION = 1
 _SUM, _PRODUCT, _FIRST_LEAF = 0, 1, 2
-_TENSORS = {"kind": 1, "size": 1, "children": 1, "weights": 1, "columns": 1, "parameters": 1}
+_TENSORS = {"kind": 1, "size": 1, "children": 1, "weights": 1, "columns": 1, "ties": 1, "parameters": 1}
 
 
 class ModelFileError(ValueError):
@@ -46,6 +46,7 @@ def save_network(nodes: tuple[Node, ...], path: str | os.PathLike[str]) -> None:
             [weight for node in nodes if isinstance(node, Sum) for weight in node.weights], dtype=np.float64
         ),
         "columns": np.array([column for leaf in leaves for column in leaf.columns], dtype=np.int64),
+        "ties": np.array([-1 if leaf.tie is None else leaf.tie for leaf in leaves], dtype=np.int64),
         "parameters": np.concatenate([leaf.parameters for leaf in leaves]),
     }
     header = {"version": VERSION, "sha256": _checksum(tensors)}
@@ -124,12 +125,14 @@ def _checksum(tensors: dict[str, AnyArray]) -> str:
 def _build(tensors: dict[str, AnyArray]) -> Node:
     """Rebuild the description; every node may refer to earlier nodes only, so there is no cycle."""
     children, weights = iter(tensors["children"].tolist()), iter(tensors["weights"].tolist())
-    columns, parameters, start = iter(tensors["columns"].tolist()), tensors["parameters"], 0
+    columns, ties = iter(tensors["columns"].tolist()), iter(tensors["ties"].tolist())
+    parameters, start = tensors["parameters"], 0
     nodes: list[Node] = []
     for kind, size in zip(tensors["kind"].tolist(), tensors["size"].tolist(), strict=True):
         if kind >= _FIRST_LEAF:
-            leaf_type = LEAF_TYPES[kind - _FIRST_LEAF]
-            nodes.append(leaf_type.family.node(next(columns), parameters[start : start + size]))
+            family, tie = LEAF_TYPES[kind - _FIRST_LEAF].family, next(ties)
+            where = [next(columns) for _ in range(family.n_columns(size))]
+            nodes.append(family.node(where, parameters[start : start + size], None if tie < 0 else tie))
             start += size
             continue
         below = []

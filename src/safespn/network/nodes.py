@@ -56,25 +56,32 @@ class Product(Node):
 
 
 class Leaf(Node):
-    """A distribution of one column, or of a few columns together.
+    """A distribution of one column, or of several columns together.
 
     An instance describes one leaf. The class itself speaks for all leaves of its family at once, as arrays; see
     :class:`safespn.network.leaves.family.LeafFamily`.
     """
 
     children = ()
-    column: int
+    columns: tuple[int, ...]
     family: ClassVar[Any]
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """The columns that the leaf models."""
-        return (self.column,)
+    tie: int | None = None
+    """Leaves with equal numbers share parameters, where their family knows how."""
 
     @property
     def parameters(self) -> FloatArray:
         """The leaf's parameters as one flat array, in the order that its family uses."""
         raise NotImplementedError
+
+
+class UnivariateLeaf(Leaf):
+    """A distribution of one column."""
+
+    column: int
+
+    @property
+    def columns(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.column,)
 
 
 def check_column(kind: str, column: int) -> int:

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from safespn.network.columns import Domain
-from safespn.network.leaves.family import LeafFamily, Linear, Square, Table, Term
+from safespn.network.leaves.family import Block, LeafFamily, Leaves, Linear, Square, Table, Term
 from safespn.network.nodes import Leaf, Node, Product, Sum
 from safespn.typing import FloatArray, IntArray
 
@@ -52,13 +52,13 @@ class LeafGroup:
     """All leaves of one family with equally many parameters, and where their terms' slots are."""
 
     family: LeafFamily
-    columns: IntArray
+    leaves: Leaves
     kinds: tuple[type[Term], ...]
     slots: tuple[slice, ...]
 
     @property
     def n_leaves(self) -> int:
-        return len(self.columns)
+        return len(self.leaves.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,8 @@ class Structure:
     square: TermList
     linear: TermList
     table: TermList
+    block: TermList
+    """Log densities that families compute themselves; their values are the last features."""
     table_offset: IntArray
     """Where each table slot's states begin; one more state than the leaf has stands for a missing cell."""
     derived_features: tuple[tuple[int, Callable[[FloatArray], FloatArray]], ...]
@@ -118,21 +120,15 @@ class Structure:
 
     @property
     def n_terms(self) -> int:
-        return len(self.square.slot) + len(self.linear.slot) + len(self.table.slot)
+        return sum(len(terms.slot) for terms in (self.square, self.linear, self.table, self.block))
 
     @cached_property
     def has_only_real_columns(self) -> bool:
         return all(domain is None or domain.kind == "real" for domain in self.domains)
 
-    def features(self, block: FloatArray) -> FloatArray:
-        """Append the derived features to a block of rows."""
-        if not self.derived_features:
-            return block
-        return np.column_stack([block, *(derive(block[:, column]) for column, derive in self.derived_features)])
-
     def terms_of(self, kind: type[Term]) -> TermList:
         """Return the list of all terms of one kind."""
-        return {Square: self.square, Linear: self.linear, Table: self.table}[kind]
+        return {Square: self.square, Linear: self.linear, Table: self.table, Block: self.block}[kind]
 
     def sum_over_edges(self, values: FloatArray) -> FloatArray:
         """Add up ``values`` of the edges of each sum, shape (n_sums,)."""
@@ -162,7 +158,7 @@ def describe(structure: Structure, parameters: Parameters) -> Node:
         if isinstance(node, Leaf):
             group_index, row = structure.leaf_position[position]
             group = structure.groups[group_index]
-            built[id(node)] = group.family.node(int(group.columns[row]), parameters.leaves[group_index][row])
+            built[id(node)] = group.family.node(node.columns, parameters.leaves[group_index][row], node.tie)
         elif isinstance(node, Sum):
             start, stop = structure.edge_start[structure.sum_position[position] :][:2]
             built[id(node)] = Sum([built[id(child)] for child in node.children], weights[start:stop].tolist())

@@ -31,10 +31,12 @@ def check_network(root: Node) -> tuple[list[Node], tuple[Domain | None, ...]]:
     order = walk(root)
     scopes: dict[int, frozenset[int]] = {}
     domains: dict[int, tuple[Domain, Leaf]] = {}
+    ties: dict[int, Leaf] = {}
     for node in order:
         if isinstance(node, Leaf):
             scopes[id(node)] = frozenset(node.columns)
             _check_domain(root, node, domains)
+            _check_tie(root, node, ties)
             continue
         if not isinstance(node, (Sum, Product)):
             raise ValueError(f"{name_of(root, node)} is neither a sum, a product nor a leaf")
@@ -119,3 +121,14 @@ def _check_domain(root: Node, leaf: Leaf, domains: dict[int, tuple[Domain, Leaf]
                 f"{name_of(root, leaf)} and {name_of(root, other)} disagree about column {column}: "
                 f"{domain.expected}, against {known.expected}"
             )
+
+
+def _check_tie(root: Node, leaf: Leaf, ties: dict[int, Leaf]) -> None:
+    if leaf.tie is None:
+        return
+    first = ties.setdefault(leaf.tie, leaf)
+    n_columns = len(leaf.columns)
+    if first.columns != leaf.columns or (first.parameters[n_columns:] != leaf.parameters[n_columns:]).any():
+        raise ValueError(
+            f"{name_of(root, leaf)} and {name_of(root, first)} have tie {leaf.tie} but differ in columns or covariance"
+        )

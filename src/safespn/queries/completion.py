@@ -12,7 +12,6 @@ from safespn.engine.bound import bind
 from safespn.engine.evidence import Evidence
 from safespn.engine.numpy_pass import Choice, block_rows, downward, mix, root_flow, upward
 from safespn.network.columns import as_block
-from safespn.network.leaves.family import LeafFamily
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import AnyArray, FloatArray
 
@@ -44,7 +43,7 @@ def _complete(
         block = as_block(
             table, start, min(start + size, len(table)), structure.domains, structure.has_only_real_columns
         )
-        up = upward(network, structure.features(block), Choice.DRAW if generator else Choice.BEST, generator)
+        up = upward(network, network.features(block), Choice.DRAW if generator else Choice.BEST, generator)
         if generator is None:
             _, into_root = root_flow(up.joint, Evidence(), None, hard=True)
         else:
@@ -66,22 +65,13 @@ def _fill(
 ) -> None:
     """Let each leaf that a row reaches fill the row's cell in the leaf's column, if it is missing."""
     missing = np.isnan(cells)
-    for leaf_units, leaves, columns, values, family in _leaves_in_units(structure, parameters):
-        entry, row = np.nonzero(unit_flow[leaf_units])
-        wanted = missing[row, columns[entry]]
-        entry, row = entry[wanted], row[wanted]
-        reached = values[leaves[entry]]
-        cells[row, columns[entry]] = family.mode(reached) if generator is None else family.draw(reached, generator)
-
-
-def _leaves_in_units(
-    structure: Structure, parameters: Parameters
-) -> list[tuple[AnyArray, AnyArray, AnyArray, FloatArray, LeafFamily]]:
-    """For each leaf group: units that contain its leaves, the leaves there, their columns, parameters and family."""
-    result = []
     for group, values in zip(structure.groups, parameters.leaves, strict=True):
         terms, slots = structure.terms_of(group.kinds[0]), group.slots[0]
         entries = np.nonzero((terms.slot >= slots.start) & (terms.slot < slots.stop))[0]
-        leaves = terms.slot[entries] - slots.start
-        result.append((terms.unit[entries], leaves, group.columns[leaves], values, group.family))
-    return result
+        entry, row = np.nonzero(unit_flow[terms.unit[entries]])
+        leaf = terms.slot[entries[entry]] - slots.start
+        wanted = missing[row[:, None], group.leaves.columns[leaf]].any(axis=1)
+        leaf, row = leaf[wanted], row[wanted, None]
+        columns = group.leaves.columns[leaf]
+        filled = group.family.complete(values, leaf, cells[row, columns], generator)
+        cells[row, columns] = np.where(missing[row, columns], filled, cells[row, columns])

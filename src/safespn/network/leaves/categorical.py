@@ -10,12 +10,12 @@ import numpy as np
 from scipy.special import softmax, xlogy
 
 from safespn.network.columns import Domain
-from safespn.network.leaves.family import LeafFamily, LeafPrior, Table, Term
-from safespn.network.nodes import Leaf, check_column
-from safespn.typing import FloatArray, IntArray
+from safespn.network.leaves.family import LeafPrior, Leaves, Table, Term, UnivariateFamily
+from safespn.network.nodes import UnivariateLeaf, check_column
+from safespn.typing import FloatArray
 
 
-class CategoricalFamily(LeafFamily):
+class CategoricalFamily(UnivariateFamily):
     """Parameters: one probability per state. Free coordinates: logits."""
 
     name = "Categorical"
@@ -23,21 +23,21 @@ class CategoricalFamily(LeafFamily):
     def domain(self, n_parameters: int) -> Domain:
         return Domain("codes", n_parameters)
 
-    def node(self, column: int, parameters: FloatArray) -> Categorical:
-        return Categorical(column, parameters.tolist())
+    def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Categorical:
+        return Categorical(columns[0], parameters.tolist())
 
     def terms(self, parameters: FloatArray) -> Sequence[Term]:
         with np.errstate(divide="ignore"):
             return (Table(np.log(parameters)),)
 
     def update(
-        self, statistics: Sequence[FloatArray], parameters: FloatArray, columns: IntArray, prior: LeafPrior
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
     ) -> FloatArray:
         counts = statistics[0] + prior.category_prior
         total = counts.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(counts, total, out=parameters.copy(), where=total > 0))
 
-    def log_prior(self, parameters: FloatArray, prior: LeafPrior) -> float:
+    def log_prior(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> float:
         return float(xlogy(prior.category_prior, parameters).sum())
 
     def to_free(self, parameters: FloatArray) -> FloatArray:
@@ -47,12 +47,14 @@ class CategoricalFamily(LeafFamily):
     def from_free(self, free: FloatArray) -> FloatArray:
         return np.asarray(softmax(free, axis=1))
 
-    def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
+    def gradient(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
+    ) -> FloatArray:
         counts = statistics[0] + prior.category_prior
         return np.asarray(counts - parameters * counts.sum(axis=1, keepdims=True))
 
-    def degrees_of_freedom(self, n_parameters: int) -> int:
-        return n_parameters - 1
+    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+        return len(leaves.columns) * (n_parameters - 1)
 
     def mode(self, parameters: FloatArray) -> FloatArray:
         return np.asarray(parameters.argmax(axis=1), dtype=np.float64)
@@ -64,7 +66,7 @@ class CategoricalFamily(LeafFamily):
 
 
 @dataclass(frozen=True, eq=False)
-class Categorical(Leaf):
+class Categorical(UnivariateLeaf):
     """A distribution over the codes 0, 1, ..., of one column.
 
     Parameters

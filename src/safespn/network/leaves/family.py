@@ -1,6 +1,6 @@
 """What every leaf family supplies: a log density made of terms, an EM update, a gradient, draws.
 
-The engine never looks at a family. It knows three kinds of *terms*, and a leaf's log density is a sum of such terms:
+The engine never looks at a family. It knows a few kinds of *terms*, and a leaf's log density is a sum of such terms:
 
 ========  =====================================  ==========================================
 kind      adds to the log density                expected statistics per leaf (flow ``f``)
@@ -9,10 +9,11 @@ Square    ``constant - z**2 / 2``,               ``sum f``, ``sum f z``, ``sum f
           ``z = (x - centre) * scale``
 Linear    ``constant + slope * x``               ``sum f``, ``sum f x``
 Table     ``values[x]``                          ``sum f`` for each value of ``x``
+Block     what the family computes itself        what the family computes itself
 ========  =====================================  ==========================================
 
 ``x`` is the leaf's column or a feature derived from it. Exponential families of one column are sums of such terms, so a
-new family is one file like its neighbours here, and no engine code changes.
+new family is one file like its neighbours here, and no engine code changes. A block serves leaves of several columns.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -56,7 +58,60 @@ class Table:
     feature: int = 0
 
 
-Term: TypeAlias = Square | Linear | Table
+@dataclass(frozen=True)
+class Block:
+    """A log density of several columns, computed by the family for all its leaves at once.
+
+    Parameters
+    ----------
+    log_density : callable
+        From cells (n_leaves, n_rows, n_columns) to (n_leaves, n_rows); its second argument says whether missing cells
+        take their most probable values instead of being marginalised.
+    statistics : callable
+        From cells and flow (n_leaves, n_rows) to expected statistics, one row per leaf.
+    """
+
+    log_density: Callable[[FloatArray, bool], FloatArray]
+    statistics: Callable[[FloatArray, FloatArray], FloatArray]
+    feature: int = 0
+
+
+Term: TypeAlias = Square | Linear | Table | Block
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Which columns the leaves of a group model, and which leaves share parameters.
+
+    Parameters
+    ----------
+    columns : array of shape (n_leaves, n_columns)
+    tie : array of shape (n_leaves,)
+        Leaves with equal entries share what their family lets them share.
+    """
+
+    columns: IntArray
+    tie: IntArray
+
+    @cached_property
+    def first_of_tie(self) -> IntArray:
+        """One leaf of every set that shares."""
+        return np.unique(self.tie, return_index=True)[1]
+
+    @cached_property
+    def size_of_tie(self) -> IntArray:
+        """Number of leaves that share with each leaf, itself included."""
+        return np.asarray(np.bincount(self.tie)[self.tie])
+
+    def sum_over_ties(self, values: FloatArray) -> FloatArray:
+        """Replace each leaf's entry by the sum over the leaves that share with it."""
+        totals = np.zeros((int(self.tie.max()) + 1, *values.shape[1:]))
+        np.add.at(totals, self.tie, values)
+        return np.asarray(totals[self.tie])
+
+    def mean_over_ties(self, values: FloatArray) -> FloatArray:
+        """Replace each leaf's entry by the mean over the leaves that share with it."""
+        return self.sum_over_ties(values) / self.size_of_tie.reshape(-1, *[1] * (values.ndim - 1))
 
 
 @dataclass(frozen=True)
@@ -69,15 +124,28 @@ class LeafPrior:
         Lower bound of a Gaussian leaf's variance, in the squared unit of its column.
     category_prior : float
         Pseudo-count of every state of a categorical leaf: a Dirichlet prior with concentration ``1 + category_prior``.
+    covariance_prior : float
+        Pseudo-count of rows with covariance ``covariance_target`` that a multivariate Gaussian leaf sees besides its
+        own.
+    covariance_target : array of shape (n_columns, n_columns), optional
+        Covariance that multivariate Gaussian leaves are pulled towards; the identity if not given.
     """
 
     variance_floor: float | FloatArray = 0.0
     category_prior: float = 0.0
+    covariance_prior: float = 0.0
+    covariance_target: FloatArray | None = None
 
     def variance_floor_of(self, columns: IntArray) -> FloatArray:
         """Return the variance floor of each of ``columns``."""
         floor = np.asarray(self.variance_floor, dtype=np.float64)
         return np.broadcast_to(floor, columns.shape) if floor.ndim == 0 else floor[columns]
+
+    def covariance_target_of(self, columns: IntArray) -> FloatArray:
+        """Return the target for each leaf over ``columns`` (n_leaves, d), shape (n_leaves, d, d)."""
+        if self.covariance_target is None:
+            return np.broadcast_to(np.eye(columns.shape[1]), (*columns.shape, columns.shape[1]))
+        return self.covariance_target[columns[:, :, None], columns[:, None, :]]
 
 
 class LeafFamily(ABC):
@@ -91,8 +159,12 @@ class LeafFamily(ABC):
     def domain(self, n_parameters: int) -> Domain:
         """Return the values that a column of such a leaf may take."""
 
+    def n_columns(self, n_parameters: int) -> int:
+        """Return the number of columns of a leaf with so many parameters."""
+        return 1
+
     @abstractmethod
-    def node(self, column: int, parameters: FloatArray) -> Leaf:
+    def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Leaf:
         """Describe one leaf by a node again, given its row of parameters."""
 
     @abstractmethod
@@ -101,18 +173,18 @@ class LeafFamily(ABC):
 
     @abstractmethod
     def update(
-        self, statistics: Sequence[FloatArray], parameters: FloatArray, columns: IntArray, prior: LeafPrior
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
     ) -> FloatArray:
         """Maximise the expected log-likelihood (plus log prior) given the terms' statistics; the M-step.
 
         A leaf that no row reaches keeps its parameters.
         """
 
-    def constrain(self, parameters: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
+    def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         """Move parameters that break the prior's hard bounds on to the bound."""
         return parameters
 
-    def log_prior(self, parameters: FloatArray, prior: LeafPrior) -> float:
+    def log_prior(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> float:
         """Log density of the prior, up to a constant."""
         return 0.0
 
@@ -124,7 +196,7 @@ class LeafFamily(ABC):
     def from_free(self, free: FloatArray) -> FloatArray:
         """Invert :meth:`to_free`."""
 
-    def free_lower_bound(self, free: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
+    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         """Return the lower bound of each free coordinate, minus infinity where there is none."""
         return np.full_like(free, -np.inf)
 
@@ -133,12 +205,43 @@ class LeafFamily(ABC):
         return np.ones_like(self.to_free(parameters))
 
     @abstractmethod
-    def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
+    def gradient(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
+    ) -> FloatArray:
         """Gradient of the log-likelihood plus log prior in the free coordinates, shape (n_leaves, n_free)."""
 
     @abstractmethod
-    def degrees_of_freedom(self, n_parameters: int) -> int:
-        """Return the number of independent parameters of one leaf."""
+    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+        """Return the number of independent parameters of the leaves together."""
+
+    @abstractmethod
+    def complete(
+        self, parameters: FloatArray, which: IntArray, cells: FloatArray, generator: np.random.Generator | None
+    ) -> FloatArray:
+        """Fill missing cells with their most probable values, or with draws if there is a ``generator``.
+
+        Row i of ``cells``, shape (n_rows, n_columns), belongs to leaf ``which[i]``; observed cells condition the
+        missing ones.
+        """
+
+    def log_density(self, parameters: FloatArray, values: FloatArray) -> FloatArray:
+        """Log density of one row of cells per leaf, ``values`` of shape (n_leaves, n_columns); shape (n_leaves,)."""
+        total = np.zeros(len(parameters))
+        column = values[:, 0]
+        for term in self.terms(parameters):
+            derive = self.features[term.feature]
+            x = column if derive is None else derive(column)
+            if isinstance(term, Square):
+                total += term.constant - 0.5 * ((x - term.centre) * term.scale) ** 2
+            elif isinstance(term, Linear):
+                total += term.constant + term.slope * x
+            elif isinstance(term, Table):
+                total += term.values[np.arange(len(x)), x.astype(np.intp)]
+        return total
+
+
+class UnivariateFamily(LeafFamily):
+    """A family of leaves of one column, completed by their mode or by independent draws."""
 
     @abstractmethod
     def mode(self, parameters: FloatArray) -> FloatArray:
@@ -148,16 +251,8 @@ class LeafFamily(ABC):
     def draw(self, parameters: FloatArray, generator: np.random.Generator) -> FloatArray:
         """Draw one value for each row of ``parameters``."""
 
-    def log_density(self, parameters: FloatArray, values: FloatArray) -> FloatArray:
-        """Log density of one value per leaf, from the terms; shape (n_leaves,)."""
-        total = np.zeros(len(parameters))
-        for term in self.terms(parameters):
-            derive = self.features[term.feature]
-            x = values if derive is None else derive(values)
-            if isinstance(term, Square):
-                total += term.constant - 0.5 * ((x - term.centre) * term.scale) ** 2
-            elif isinstance(term, Linear):
-                total += term.constant + term.slope * x
-            else:
-                total += term.values[np.arange(len(x)), x.astype(np.intp)]
-        return total
+    def complete(
+        self, parameters: FloatArray, which: IntArray, cells: FloatArray, generator: np.random.Generator | None
+    ) -> FloatArray:
+        reached = parameters[which]
+        return (self.mode(reached) if generator is None else self.draw(reached, generator))[:, None]

@@ -10,14 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from safespn.network.columns import REAL, Domain
-from safespn.network.leaves.family import LeafFamily, LeafPrior, Square, Term
-from safespn.network.nodes import Leaf, check_column
-from safespn.typing import FloatArray, IntArray
+from safespn.network.leaves.family import LeafPrior, Leaves, Square, Term, UnivariateFamily
+from safespn.network.nodes import UnivariateLeaf, check_column
+from safespn.typing import FloatArray
 
 SMALLEST_VARIANCE = 1e-300
 
 
-class GaussianFamily(LeafFamily):
+class GaussianFamily(UnivariateFamily):
     """Parameters: mean, variance. Free coordinates: mean, log variance."""
 
     name = "Gaussian"
@@ -25,15 +25,15 @@ class GaussianFamily(LeafFamily):
     def domain(self, n_parameters: int) -> Domain:
         return REAL
 
-    def node(self, column: int, parameters: FloatArray) -> Gaussian:
-        return Gaussian(column, mean=parameters[0], variance=parameters[1])
+    def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Gaussian:
+        return Gaussian(columns[0], mean=parameters[0], variance=parameters[1])
 
     def terms(self, parameters: FloatArray) -> Sequence[Term]:
         mean, variance = parameters.T
         return (Square(centre=mean, scale=1 / np.sqrt(variance), constant=-0.5 * np.log(2 * math.pi * variance)),)
 
     def update(
-        self, statistics: Sequence[FloatArray], parameters: FloatArray, columns: IntArray, prior: LeafPrior
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
     ) -> FloatArray:
         # The statistics are in units of the present mean and deviation, so that neither large values nor tiny variances
         # cancel digits.
@@ -44,11 +44,13 @@ class GaussianFamily(LeafFamily):
         second = np.divide(second, flow, out=np.ones_like(second), where=reached)
         new_mean = mean + np.sqrt(variance) * first
         new_variance = variance * np.maximum(second - first**2, 0.0)
-        floor = np.maximum(prior.variance_floor_of(columns), SMALLEST_VARIANCE)
+        floor = np.maximum(prior.variance_floor_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
         return np.column_stack([new_mean, np.maximum(new_variance, floor)])
 
-    def constrain(self, parameters: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
-        return np.column_stack([parameters[:, 0], np.maximum(parameters[:, 1], prior.variance_floor_of(columns))])
+    def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+        return np.column_stack(
+            [parameters[:, 0], np.maximum(parameters[:, 1], prior.variance_floor_of(leaves.columns[:, 0]))]
+        )
 
     def to_free(self, parameters: FloatArray) -> FloatArray:
         return np.column_stack([parameters[:, 0], np.log(parameters[:, 1])])
@@ -56,19 +58,21 @@ class GaussianFamily(LeafFamily):
     def from_free(self, free: FloatArray) -> FloatArray:
         return np.column_stack([free[:, 0], np.maximum(np.exp(free[:, 1]), SMALLEST_VARIANCE)])
 
-    def free_lower_bound(self, free: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
-        floor = np.maximum(prior.variance_floor_of(columns), SMALLEST_VARIANCE)
+    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+        floor = np.maximum(prior.variance_floor_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
         return np.column_stack([np.full(len(free), -np.inf), np.log(floor)])
 
     def free_scale(self, parameters: FloatArray) -> FloatArray:
         return np.column_stack([np.sqrt(parameters[:, 1]), np.ones(len(parameters))])
 
-    def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
+    def gradient(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
+    ) -> FloatArray:
         flow, first, second = statistics[0].T
         return np.column_stack([first / np.sqrt(parameters[:, 1]), (second - flow) / 2])
 
-    def degrees_of_freedom(self, n_parameters: int) -> int:
-        return 2
+    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+        return len(leaves.columns) * 2
 
     def mode(self, parameters: FloatArray) -> FloatArray:
         return parameters[:, 0]
@@ -78,7 +82,7 @@ class GaussianFamily(LeafFamily):
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(Leaf):
+class Gaussian(UnivariateLeaf):
     """A normal distribution of one column.
 
     Parameters

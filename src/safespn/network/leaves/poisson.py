@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from safespn.network.columns import COUNTS, Domain
-from safespn.network.leaves.family import LeafFamily, LeafPrior, Linear, Term
-from safespn.network.nodes import Leaf, check_column
-from safespn.typing import FloatArray, IntArray
+from safespn.network.leaves.family import LeafPrior, Leaves, Linear, Term, UnivariateFamily
+from safespn.network.nodes import UnivariateLeaf, check_column
+from safespn.typing import FloatArray
 
 SMALLEST_RATE = 1e-12
 """A leaf that saw only zeros keeps this rate, so that a later count is improbable rather than impossible."""
@@ -23,7 +23,7 @@ def _log_factorial(count: FloatArray) -> FloatArray:
     return np.asarray(gammaln(count + 1))
 
 
-class PoissonFamily(LeafFamily):
+class PoissonFamily(UnivariateFamily):
     """Parameter: rate. Free coordinate: log rate."""
 
     name = "Poisson"
@@ -32,8 +32,8 @@ class PoissonFamily(LeafFamily):
     def domain(self, n_parameters: int) -> Domain:
         return COUNTS
 
-    def node(self, column: int, parameters: FloatArray) -> Poisson:
-        return Poisson(column, rate=parameters[0])
+    def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Poisson:
+        return Poisson(columns[0], rate=parameters[0])
 
     def terms(self, parameters: FloatArray) -> Sequence[Term]:
         rate = parameters[:, 0]
@@ -41,7 +41,7 @@ class PoissonFamily(LeafFamily):
         return (Linear(slope=np.log(rate), constant=-rate), base_measure)
 
     def update(
-        self, statistics: Sequence[FloatArray], parameters: FloatArray, columns: IntArray, prior: LeafPrior
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
     ) -> FloatArray:
         flow, total = statistics[0].T
         rate = np.divide(total, flow, out=parameters[:, 0].copy(), where=flow > 0)
@@ -53,15 +53,17 @@ class PoissonFamily(LeafFamily):
     def from_free(self, free: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(np.exp(free), SMALLEST_RATE))
 
-    def free_lower_bound(self, free: FloatArray, columns: IntArray, prior: LeafPrior) -> FloatArray:
+    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         return np.full_like(free, math.log(SMALLEST_RATE))
 
-    def gradient(self, statistics: Sequence[FloatArray], parameters: FloatArray, prior: LeafPrior) -> FloatArray:
+    def gradient(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
+    ) -> FloatArray:
         flow, total = statistics[0].T
         return np.asarray((total - parameters[:, 0] * flow)[:, None])
 
-    def degrees_of_freedom(self, n_parameters: int) -> int:
-        return 1
+    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+        return len(leaves.columns)
 
     def mode(self, parameters: FloatArray) -> FloatArray:
         return np.floor(parameters[:, 0])
@@ -71,7 +73,7 @@ class PoissonFamily(LeafFamily):
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson(Leaf):
+class Poisson(UnivariateLeaf):
     """A Poisson distribution of one column of counts.
 
     Parameters

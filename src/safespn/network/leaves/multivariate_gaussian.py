@@ -1,0 +1,313 @@
+"""Multivariate Gaussian leaves: several columns of real numbers that depend on each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from safespn.network.columns import REAL, Domain
+from safespn.network.leaves.family import Block, LeafFamily, LeafPrior, Leaves, Term
+from safespn.network.nodes import Leaf, check_column
+from safespn.typing import ArrayLike, BoolArray, FloatArray, IntArray
+
+SMALLEST_CORRELATION_EIGENVALUE = 1e-9
+"""Eigenvalues of a learned correlation matrix stay above this, floor or no floor, so that it can be factored."""
+
+
+class MultivariateGaussianFamily(LeafFamily):
+    """Parameters: mean, then covariance row by row. Free coordinates: mean, Cholesky factor with log diagonal.
+
+    Statistics, per leaf, are flow, flow times z and flow times z z', where ``z = inverse(C) (x - mean)`` and C is the
+    Cholesky factor of the covariance. Missing cells enter by their conditional mean and covariance, so that EM and
+    gradients are exact; a row without any of the leaf's cells adds nothing.
+    """
+
+    name = "MultivariateGaussian"
+
+    def domain(self, n_parameters: int) -> Domain:
+        return REAL
+
+    def n_columns(self, n_parameters: int) -> int:
+        return (math.isqrt(4 * n_parameters + 1) - 1) // 2
+
+    def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> MultivariateGaussian:
+        mean, covariance = self._split(parameters[None])
+        return MultivariateGaussian(columns, mean=mean[0], covariance=covariance[0], tie=tie)
+
+    def terms(self, parameters: FloatArray) -> Sequence[Term]:
+        densities = _Densities(*self._split(parameters))
+        return (Block(densities.log_density, densities.statistics),)
+
+    def update(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
+    ) -> FloatArray:
+        mean, covariance = self._split(parameters)
+        factor = np.linalg.cholesky(covariance)
+        flow, first, second = self._moments(statistics[0])
+        reached = flow > 0
+        count = np.where(reached, flow, 1.0)
+        shift = first / count[:, None]
+        new_mean = mean + np.einsum("lij,lj->li", factor, shift)
+        # Scatter about the new mean, summed over the leaves that share a covariance.
+        scatter = factor @ (second - count[:, None, None] * shift[:, :, None] * shift[:, None, :]) @ factor.mT
+        scatter, total = leaves.sum_over_ties(scatter), leaves.sum_over_ties(np.where(reached, flow, 0.0))
+        target, strength = prior.covariance_target_of(leaves.columns), prior.covariance_prior
+        mass = (total + strength)[:, None, None]
+        new_covariance = np.divide(scatter + strength * target, mass, out=covariance.copy(), where=mass > 0)
+        new_covariance = _floored(new_covariance, prior.variance_floor_of(leaves.columns))
+        new_covariance = np.where(mass > 0, new_covariance, covariance)
+        return self._join(np.where(reached[:, None], new_mean, mean), new_covariance)
+
+    def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+        mean, covariance = self._split(parameters)
+        return self._join(mean, _floored(covariance, prior.variance_floor_of(leaves.columns)))
+
+    def log_prior(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> float:
+        if prior.covariance_prior == 0:
+            return 0.0
+        _, covariance = self._split(parameters)
+        covariance = covariance[leaves.first_of_tie]
+        target = prior.covariance_target_of(leaves.columns[leaves.first_of_tie])
+        trace = np.trace(np.linalg.solve(covariance, target), axis1=1, axis2=2)
+        return float(-0.5 * prior.covariance_prior * (np.linalg.slogdet(covariance)[1] + trace).sum())
+
+    def to_free(self, parameters: FloatArray) -> FloatArray:
+        mean, covariance = self._split(parameters)
+        factor = np.linalg.cholesky(covariance)
+        diagonal = np.arange(mean.shape[1])
+        factor[:, diagonal, diagonal] = np.log(factor[:, diagonal, diagonal])
+        return np.concatenate([mean, factor[_lower(mean.shape[1])]], axis=1)
+
+    def from_free(self, free: FloatArray) -> FloatArray:
+        d = (math.isqrt(9 + 8 * free.shape[1]) - 3) // 2
+        factor = np.zeros((len(free), d, d))
+        factor[_lower(d)] = free[:, d:]
+        diagonal = np.arange(d)
+        factor[:, diagonal, diagonal] = np.exp(factor[:, diagonal, diagonal])
+        return self._join(free[:, :d], factor @ factor.mT)
+
+    def free_scale(self, parameters: FloatArray) -> FloatArray:
+        _, covariance = self._split(parameters)
+        deviation = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        row, column = np.tril_indices(deviation.shape[1])
+        return np.concatenate([deviation, np.where(row == column, 1.0, deviation[:, row])], axis=1)
+
+    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+        # A bound on the diagonal of the factor bounds every conditional variance, a little less than the eigenvalues.
+        floor = np.maximum(prior.variance_floor_of(leaves.columns), np.finfo(np.float64).tiny)
+        d = floor.shape[1]
+        row, column = np.tril_indices(d)
+        factor = np.where(row == column, 0.5 * np.log(floor[:, row]), -np.inf)
+        return np.concatenate([np.full((len(free), d), -np.inf), factor], axis=1)
+
+    def gradient(
+        self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
+    ) -> FloatArray:
+        _, covariance = self._split(parameters)
+        factor = np.linalg.cholesky(covariance)
+        flow, first, second = self._moments(statistics[0])
+        d = first.shape[1]
+        excess = second - flow[:, None, None] * np.eye(d)
+        if prior.covariance_prior:
+            inverse = np.linalg.inv(factor)
+            share = prior.covariance_prior / leaves.size_of_tie
+            target = inverse @ prior.covariance_target_of(leaves.columns) @ inverse.mT
+            excess = excess + share[:, None, None] * (target - np.eye(d))
+        of_mean = np.linalg.solve(factor.mT, first[:, :, None])[:, :, 0]
+        of_factor = leaves.mean_over_ties(np.linalg.solve(factor.mT, excess))
+        diagonal = np.arange(d)
+        of_factor[:, diagonal, diagonal] *= factor[:, diagonal, diagonal]
+        return np.concatenate([of_mean, of_factor[_lower(d)]], axis=1)
+
+    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+        d = self.n_columns(n_parameters)
+        return len(leaves.columns) * d + len(leaves.first_of_tie) * d * (d + 1) // 2
+
+    def complete(
+        self, parameters: FloatArray, which: IntArray, cells: FloatArray, generator: np.random.Generator | None
+    ) -> FloatArray:
+        densities = _Densities(*self._split(parameters))
+        result = cells.copy()
+        for leaf in np.unique(which):
+            rows = np.nonzero(which == leaf)[0]
+            for of_pattern, missing in _patterns(cells[rows]):
+                result[rows[of_pattern]] = densities.complete(int(leaf), cells[rows[of_pattern]], missing, generator)
+        return result
+
+    def log_density(self, parameters: FloatArray, values: FloatArray) -> FloatArray:
+        (block,) = self.terms(parameters)
+        assert isinstance(block, Block)
+        return block.log_density(values[:, None, :], False)[:, 0]
+
+    def _split(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        d = self.n_columns(parameters.shape[1])
+        return parameters[:, :d], parameters[:, d:].reshape(-1, d, d)
+
+    def _join(self, mean: FloatArray, covariance: FloatArray) -> FloatArray:
+        symmetric = (covariance + covariance.mT) / 2
+        return np.concatenate([mean, symmetric.reshape(len(mean), -1)], axis=1)
+
+    def _moments(self, statistics: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        d = self.n_columns(statistics.shape[1] - 1)
+        return statistics[:, 0], statistics[:, 1 : 1 + d], statistics[:, 1 + d :].reshape(-1, d, d)
+
+
+class _Densities:
+    """Gaussians with their Cholesky factors; ``cells`` has shape (n_leaves, n_rows, n_columns)."""
+
+    def __init__(self, mean: FloatArray, covariance: FloatArray) -> None:
+        self.mean, self.covariance = mean, covariance
+        self.factor = np.linalg.cholesky(covariance)
+        self.whitening = np.linalg.inv(self.factor)
+        log_determinant = np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
+        self.constant = -0.5 * mean.shape[1] * math.log(2 * math.pi) - log_determinant
+
+    def log_density(self, cells: FloatArray, complete_by_mode: bool) -> FloatArray:
+        """Log density of the observed cells, shape (n_leaves, n_rows); missing cells marginalised or at their best."""
+        z = (cells - self.mean[:, None]) @ self.whitening.mT
+        value = self.constant[:, None] - 0.5 * np.einsum("lnd,lnd->ln", z, z)
+        for leaf in np.nonzero(np.isnan(cells).any(axis=(1, 2)))[0].tolist():
+            for rows, missing in _patterns(cells[leaf]):
+                if missing.any():
+                    value[leaf, rows] = self._marginal(leaf, cells[leaf][rows][:, ~missing], missing)
+                    if complete_by_mode:
+                        value[leaf, rows] += self._peak(leaf, missing)
+        return np.asarray(value)
+
+    def statistics(self, cells: FloatArray, flow: FloatArray) -> FloatArray:
+        """Flow, flow times z and flow times z z' of each leaf; ``flow`` has shape (n_leaves, n_rows)."""
+        n_leaves, _, d = cells.shape
+        deviation = cells - self.mean[:, None]
+        extra = np.zeros((n_leaves, d, d))
+        if np.isnan(cells).any():
+            flow = np.where(np.isnan(cells).all(axis=2), 0.0, flow)
+            for leaf in range(n_leaves):
+                for rows, missing in _patterns(cells[leaf]):
+                    if missing.any() and not missing.all():
+                        regression, rest = self._conditional(leaf, missing)
+                        deviation[leaf][np.ix_(rows, missing)] = deviation[leaf][np.ix_(rows, ~missing)] @ regression.T
+                        extra[leaf][np.ix_(missing, missing)] += flow[leaf, rows].sum() * rest
+            deviation = np.nan_to_num(deviation, nan=0.0)
+        z = deviation @ self.whitening.mT
+        first = np.einsum("ln,lnd->ld", flow, z)
+        second = (z * flow[:, :, None]).mT @ z + self.whitening @ extra @ self.whitening.mT
+        return np.concatenate([flow.sum(axis=1)[:, None], first, second.reshape(n_leaves, -1)], axis=1)
+
+    def complete(
+        self, leaf: int, cells: FloatArray, missing: BoolArray, generator: np.random.Generator | None
+    ) -> FloatArray:
+        """Fill the missing columns of rows that miss the same ones: by the conditional mean, or by draws."""
+        result = cells.copy()
+        regression, rest = self._conditional(leaf, missing)
+        centre = (cells[:, ~missing] - self.mean[leaf, ~missing]) @ regression.T + self.mean[leaf, missing]
+        if generator is not None and missing.any():
+            noise = generator.standard_normal(centre.shape)
+            centre = centre + noise @ np.linalg.cholesky(rest).T
+        result[:, missing] = centre
+        return result
+
+    def _conditional(self, leaf: int, missing: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Regression of the missing on the observed columns, and the covariance that it leaves."""
+        covariance = self.covariance[leaf]
+        cross = covariance[np.ix_(missing, ~missing)]
+        regression = np.linalg.solve(covariance[np.ix_(~missing, ~missing)], cross.T).T
+        rest = covariance[np.ix_(missing, missing)] - regression @ cross.T
+        return regression, (rest + rest.T) / 2
+
+    def _marginal(self, leaf: int, observed: FloatArray, missing: BoolArray) -> FloatArray:
+        if missing.all():
+            return np.zeros(len(observed))
+        part = _Densities(self.mean[leaf : leaf + 1, ~missing], self.covariance[leaf][np.ix_(~missing, ~missing)][None])
+        return np.asarray(part.log_density(observed[None], False)[0])
+
+    def _peak(self, leaf: int, missing: BoolArray) -> float:
+        _, rest = self._conditional(leaf, missing)
+        return float(-0.5 * (len(rest) * math.log(2 * math.pi) + np.linalg.slogdet(rest)[1]))
+
+
+def _lower(d: int) -> tuple[slice, IntArray, IntArray]:
+    """Index of the lower triangles of a stack of matrices."""
+    return (slice(None), *np.tril_indices(d))
+
+
+def _patterns(cells: FloatArray) -> Iterator[tuple[IntArray, BoolArray]]:
+    """Yield each pattern of missing columns and the rows that have it; ``cells`` has shape (n_rows, n_columns)."""
+    patterns, inverse = np.unique(np.isnan(cells), axis=0, return_inverse=True)
+    for number, missing in enumerate(patterns):
+        yield np.nonzero(inverse.ravel() == number)[0], missing
+
+
+def _floored(covariance: FloatArray, variance_floor: FloatArray) -> FloatArray:
+    """Nearest likely covariances above the floor: the constrained maximum of the likelihood for given scatter.
+
+    In units of the floor's square roots every eigenvalue must be at least one; the maximum clips those that are not.
+    """
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    least = np.maximum(variance_floor, SMALLEST_CORRELATION_EIGENVALUE * np.maximum(variance, 1e-30))
+    unit = np.sqrt(least)
+    values, vectors = np.linalg.eigh(covariance / unit[:, :, None] / unit[:, None, :])
+    if (values >= 1).all():
+        return covariance
+    clipped = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.mT
+    return np.asarray(clipped * unit[:, :, None] * unit[:, None, :])
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateGaussian(Leaf):
+    """A normal distribution of several columns together.
+
+    Parameters
+    ----------
+    columns : sequence of int
+    mean : array-like of shape (n_columns,)
+    covariance : array-like of shape (n_columns, n_columns)
+        Symmetric and positive definite.
+    tie : int, optional
+        Leaves with the same number share one covariance, and keep sharing it while they are learned.
+    """
+
+    columns: tuple[int, ...]
+    mean: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    tie: int | None
+    family: ClassVar[MultivariateGaussianFamily] = MultivariateGaussianFamily()
+
+    def __init__(self, columns: Sequence[int], mean: ArrayLike, covariance: ArrayLike, tie: int | None = None) -> None:
+        names = tuple(check_column("MultivariateGaussian", column) for column in columns)
+        where = f"MultivariateGaussian on columns {list(names)}"
+        means, covariances = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
+        d = len(names)
+        if d == 0 or len(set(names)) != d:
+            raise ValueError(f"{where}: expected at least one column, each only once")
+        if means.shape != (d,) or covariances.shape != (d, d):
+            raise ValueError(
+                f"{where}: expected a mean of shape ({d},) and a covariance of shape ({d}, {d}), "
+                f"got {means.shape} and {covariances.shape}"
+            )
+        if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
+            raise ValueError(f"{where}: mean and covariance must be finite")
+        if not np.allclose(covariances, covariances.T, rtol=1e-8, atol=1e-8 * np.abs(covariances).max()):
+            raise ValueError(f"{where}: the covariance must be symmetric")
+        try:
+            np.linalg.cholesky(covariances)
+        except np.linalg.LinAlgError:
+            smallest = np.linalg.eigvalsh(covariances)[0]
+            raise ValueError(
+                f"{where}: the covariance must be positive definite, its smallest eigenvalue is {smallest:g}"
+            ) from None
+        object.__setattr__(self, "columns", names)
+        object.__setattr__(self, "mean", tuple(means.tolist()))
+        object.__setattr__(self, "covariance", tuple(tuple(row) for row in covariances.tolist()))
+        object.__setattr__(self, "tie", None if tie is None else int(tie))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{value:.4g}" for value in self.mean[:6]) + (", ..." if len(self.mean) > 6 else "")
+        return f"MultivariateGaussian({list(self.columns)}, mean=[{shown}])"
+
+    @property
+    def parameters(self) -> FloatArray:
+        return np.concatenate([self.mean, np.ravel(self.covariance)])
