@@ -133,6 +133,13 @@ def test_rows_of_zero_density(backend):
     assert np.isfinite(statistics.square).all()
 
 
+def test_negative_tilt_survives_an_impossible_class(backend):
+    spn = SPN(Sum([Categorical(0, [1, 0]), Categorical(0, [0.5, 0.5])], [0.5, 0.5]))
+    statistics = passes.statistics(spn._network, np.array([[1.0]]), Evidence(np.zeros((1, 2)), tilt=-10.0))
+    np.testing.assert_array_equal(statistics.edge_flow, [1, 0])
+    assert np.isfinite(statistics.objective)
+
+
 def test_zero_weight_skips_an_impossible_row(backend):
     spn = SPN(Categorical(0, [1, 0]))
     statistics = passes.statistics(spn._network, np.array([[0.0], [1.0]]), weights=np.array([1.0, 0.0]))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -10,7 +12,7 @@ from safespn.engine import passes
 from safespn.engine.bound import bind
 from safespn.engine.evidence import Evidence, class_evidence
 from safespn.learning.em import fit_em
-from safespn.learning.parameters import Prior, constrain, log_prior, maximise
+from safespn.learning.parameters import Anchor, Prior, constrain, log_prior, maximise
 from safespn.network.leaves import LeafPrior
 from tests.networks import random_problem
 
@@ -22,6 +24,13 @@ def test_an_em_step_never_lowers_the_penalised_likelihood(seed):
     structure = spn._structure
     weights = rng.uniform(0, 2, len(table))
     prior = Prior(rng.choice([0.0, 0.5]), LeafPrior(rng.choice([1e-6, 0.1]), rng.choice([0.0, 0.5])))
+    if seed % 2:
+        anchor = Anchor(
+            spn._parameters,
+            rng.uniform(0, 3, structure.n_edges),
+            tuple(rng.uniform(0, 3, group.n_leaves) for group in structure.groups),
+        )
+        prior = replace(prior, anchor=anchor)
     parameters, last = constrain(structure, spn._parameters, prior), -np.inf
     for _ in range(10):
         statistics = passes.statistics(bind(structure, parameters), table, weights=weights, hard=seed % 3 == 0)

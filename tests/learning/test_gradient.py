@@ -9,20 +9,26 @@ from sklearn.exceptions import ConvergenceWarning
 from safespn import SPN, Gaussian, Product, Sum
 from safespn.engine.evidence import Evidence
 from safespn.learning.gradient import objective_and_gradient
-from safespn.learning.parameters import FreeCoordinates, Prior
+from safespn.learning.parameters import Anchor, FreeCoordinates, Prior
 from safespn.network.leaves import LeafPrior
 from tests.networks import random_problem
 
 
 @pytest.mark.parametrize("seed", range(15))
-@pytest.mark.parametrize("rule", ["likelihood", "soft", "conditional"])
+@pytest.mark.parametrize(
+    "rule", ["likelihood", "soft", "complete", "worst case", "conditional", "complete conditional"]
+)
 def test_gradient_equals_finite_differences(seed, rule, backend):
     spn, table, rng = random_problem(seed, n_rows=20)
     soft = np.log(rng.dirichlet(np.ones(spn._structure.n_root_edges), len(table)))
-    evidence = Evidence(None if rule == "likelihood" else soft, conditional=rule == "conditional")
-    options = {"evidence": evidence, "weights": rng.uniform(size=len(table)), "prior": Prior(0.3, LeafPrior(0, 0.2))}
+    tilt = {"complete": 0.0, "worst case": -0.5, "complete conditional": 0.0}.get(rule, 1.0)
+    evidence = Evidence(None if rule == "likelihood" else soft, tilt, conditional="conditional" in rule)
+    counts = tuple(rng.uniform(0, 3, group.n_leaves) for group in spn._structure.groups)
+    anchor = Anchor(spn._parameters, rng.uniform(0, 3, spn._structure.n_edges), counts)
+    prior = Prior(0.3, LeafPrior(0, 0.2), anchor if seed % 2 else None)
+    options = {"evidence": evidence, "weights": rng.uniform(size=len(table)), "prior": prior}
     coordinates = FreeCoordinates(spn._structure, spn._parameters)
-    vector = coordinates.pack(spn._parameters)
+    vector = coordinates.pack(spn._parameters) + rng.normal(0, 0.1, len(coordinates.scale))
     _, slope = objective_and_gradient(coordinates, vector, table, **options)
     numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, table, **options)[0], 1e-6)
     np.testing.assert_allclose(slope, numerical, rtol=1e-4, atol=1e-4)

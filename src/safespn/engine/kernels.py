@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from safespn.engine.evidence import SMALLEST_LOG_JOINT
 from safespn.typing import BoolArray, FloatArray, IntArray
 
 
@@ -329,11 +330,18 @@ def _root_flow(
     """Compute the flow into the root's edges by :mod:`safespn.engine.evidence`; return the block's objective."""
     for k in range(len(joint)):
         for r in range(n):
-            flow[k, r] = tilt * joint[k, r] if tilt != 0.0 else 0.0
+            bounded = _larger(joint[k, r], SMALLEST_LOG_JOINT) if tilt < 0.0 else joint[k, r]
+            flow[k, r] = tilt * bounded if tilt != 0.0 else 0.0
         if len(log_factor) > 0:
             for r in range(n):
                 flow[k, r] += log_factor[begin + r, k]
     _softmax(flow, n, hard, work[0], work[2])
+    for r in range(n):
+        work[0, r] = work[0, r] / tilt if tilt != 0.0 else 0.0
+    if tilt == 0.0:
+        for k in range(len(joint)):
+            for r in range(n):
+                work[0, r] += flow[k, r] * joint[k, r] if flow[k, r] > 0.0 else 0.0
     if conditional:
         _softmax(joint, n, hard, work[1], work[2])
         for r in range(n):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence
+from safespn.engine.evidence import SMALLEST_LOG_JOINT, Evidence
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure, TermList
 from safespn.typing import BoolArray, FloatArray, IntArray
@@ -172,8 +172,14 @@ def root_flow(
     """Objective of the rows and their flow into the root's edges; both arrays of shape (n_root_edges, n_rows)."""
     log_factor = 0.0 if evidence.log_factor is None else evidence.log_factor.T
     choice = Choice.BEST if hard else Choice.SHARE
-    tilted = joint * evidence.tilt if evidence.tilt else np.zeros_like(joint)
-    value, flow = mix(tilted + log_factor, _ROOT, choice, None)
+    if evidence.tilt:
+        # A negative tilt seeks the least likely class; one that is impossible counts as very unlikely, not as NaN.
+        bounded = np.maximum(joint, SMALLEST_LOG_JOINT) if evidence.tilt < 0 else joint
+        value, flow = mix(bounded * evidence.tilt + log_factor, _ROOT, choice, None)
+        value = value / evidence.tilt
+    else:
+        _, flow = mix(np.zeros_like(joint) + log_factor, _ROOT, choice, None)
+        value = np.where(flow > 0, flow * np.where(flow > 0, joint, 0.0), 0.0).sum(axis=0, keepdims=True)
     if evidence.conditional:
         free_value, free_flow = mix(joint, _ROOT, choice, None)
         value, flow = value - free_value, flow - free_flow

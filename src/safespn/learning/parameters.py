@@ -17,6 +17,29 @@ SMALLEST_LOGIT = -700.0
 
 
 @dataclass(frozen=True, eq=False)
+class Anchor:
+    """A prior made of imagined rows: as if, besides the real rows, some more had come from a known network.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The known network's.
+    edge_counts : array of shape (n_edges,)
+        Imagined rows that pass through each edge of a sum.
+    leaf_counts : tuple of arrays of shape (n_leaves,)
+        Imagined rows that reach each leaf, for each leaf group.
+    """
+
+    parameters: Parameters
+    edge_counts: FloatArray
+    leaf_counts: tuple[FloatArray, ...]
+
+    def scaled(self, share: float) -> Anchor:
+        """Return the anchor with a share of its rows."""
+        return Anchor(self.parameters, self.edge_counts * share, tuple(counts * share for counts in self.leaf_counts))
+
+
+@dataclass(frozen=True, eq=False)
 class Prior:
     """Priors and bounds that learning respects.
 
@@ -26,10 +49,13 @@ class Prior:
         Pseudo-count of every edge of a sum: a Dirichlet prior with concentration ``1 + weight_prior``.
     leaves : LeafPrior
         Variance floor and pseudo-counts of the leaves.
+    anchor : Anchor or None
+        Imagined rows from a known network.
     """
 
     weight_prior: float | FloatArray = 0.0
     leaves: LeafPrior = field(default_factory=LeafPrior)
+    anchor: Anchor | None = None
 
     def scaled(self, share: float) -> Prior:
         """Return the prior that goes with a share of the rows: pseudo-counts shrink, bounds stay."""
@@ -38,17 +64,37 @@ class Prior:
             category_prior=self.leaves.category_prior * share,
             covariance_prior=self.leaves.covariance_prior * share,
         )
-        return Prior(self.weight_prior * share, leaves)
+        return Prior(self.weight_prior * share, leaves, self.anchor and self.anchor.scaled(share))
+
+    def edge_counts(self) -> FloatArray | float:
+        """Pseudo-counts of the edges, from the weight prior and the anchor."""
+        return self.weight_prior if self.anchor is None else self.weight_prior + self.anchor.edge_counts
+
+    def leaf_statistics(
+        self, structure: Structure, parameters: Parameters, statistics: Statistics, index: int
+    ) -> list[FloatArray]:
+        """Statistics of one leaf group with those of the anchor's imagined rows added."""
+        real = statistics.of_group(structure, index)
+        if self.anchor is None:
+            return real
+        source, counts = self.anchor.parameters.leaves[index], self.anchor.leaf_counts[index][:, None]
+        imagined = structure.groups[index].family.expected_statistics(source, parameters.leaves[index])
+        return [ours + counts * theirs for ours, theirs in zip(real, imagined, strict=True)]
 
 
 def maximise(structure: Structure, parameters: Parameters, statistics: Statistics, prior: Prior) -> Parameters:
     """Maximise the expected log-likelihood plus log prior; what no row reaches keeps its parameters."""
-    flow = statistics.edge_flow + prior.weight_prior
+    flow = statistics.edge_flow + prior.edge_counts()
     total = structure.sum_over_edges(flow)[structure.edge_sum]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.where(total > 0, np.log(flow) - np.log(total), parameters.log_weights)
     leaves = tuple(
-        group.family.update(statistics.of_group(structure, index), parameters.leaves[index], group.leaves, prior.leaves)
+        group.family.update(
+            prior.leaf_statistics(structure, parameters, statistics, index),
+            parameters.leaves[index],
+            group.leaves,
+            prior.leaves,
+        )
         for index, group in enumerate(structure.groups)
     )
     return Parameters(log_weights, leaves)
@@ -65,11 +111,13 @@ def constrain(structure: Structure, parameters: Parameters, prior: Prior) -> Par
 
 def log_prior(structure: Structure, parameters: Parameters, prior: Prior) -> float:
     """Log density of the prior at ``parameters``, up to a constant."""
-    weights = float(xlogy(prior.weight_prior, np.exp(parameters.log_weights)).sum())
-    return weights + sum(
-        group.family.log_prior(values, group.leaves, prior.leaves)
-        for group, values in zip(structure.groups, parameters.leaves, strict=True)
-    )
+    total = float(xlogy(prior.edge_counts(), np.exp(parameters.log_weights)).sum())
+    for index, (group, values) in enumerate(zip(structure.groups, parameters.leaves, strict=True)):
+        total += group.family.log_prior(values, group.leaves, prior.leaves)
+        if prior.anchor is not None:
+            source, counts = prior.anchor.parameters.leaves[index], prior.anchor.leaf_counts[index]
+            total += float(counts @ group.family.expected_log_density(source, values))
+    return total
 
 
 class FreeCoordinates:
@@ -119,11 +167,11 @@ class FreeCoordinates:
     def gradient(self, parameters: Parameters, statistics: Statistics, prior: Prior) -> FloatArray:
         """Gradient of the objective plus log prior."""
         structure = self.structure
-        flow = statistics.edge_flow + prior.weight_prior
+        flow = statistics.edge_flow + prior.edge_counts()
         total = structure.sum_over_edges(flow)[structure.edge_sum]
         parts = [flow - np.exp(parameters.log_weights) * total]
         for index, group in enumerate(structure.groups):
-            of_leaves = statistics.of_group(structure, index)
+            of_leaves = prior.leaf_statistics(structure, parameters, statistics, index)
             parts.append(group.family.gradient(of_leaves, parameters.leaves[index], group.leaves, prior.leaves).ravel())
         return np.concatenate(parts) * self.scale
 

@@ -40,6 +40,12 @@ class CategoricalFamily(UnivariateFamily):
     def log_prior(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> float:
         return float(xlogy(prior.category_prior, parameters).sum())
 
+    def expected_statistics(self, source: FloatArray, parameters: FloatArray) -> Sequence[FloatArray]:
+        return (source,)
+
+    def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
+        return np.asarray(xlogy(source, parameters).sum(axis=1))
+
     def to_free(self, parameters: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(parameters))

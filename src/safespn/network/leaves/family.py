@@ -189,6 +189,14 @@ class LeafFamily(ABC):
         return 0.0
 
     @abstractmethod
+    def expected_statistics(self, source: FloatArray, parameters: FloatArray) -> Sequence[FloatArray]:
+        """Statistics, at ``parameters``, of one row per leaf that is distributed as that leaf at ``source``."""
+
+    @abstractmethod
+    def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
+        """Mean log density at ``parameters`` of rows distributed as at ``source``, up to a constant."""
+
+    @abstractmethod
     def to_free(self, parameters: FloatArray) -> FloatArray:
         """Map parameters to coordinates without equality constraints, shape (n_leaves, n_free)."""
 

@@ -52,6 +52,14 @@ class GaussianFamily(UnivariateFamily):
             [parameters[:, 0], np.maximum(parameters[:, 1], prior.variance_floor_of(leaves.columns[:, 0]))]
         )
 
+    def expected_statistics(self, source: FloatArray, parameters: FloatArray) -> Sequence[FloatArray]:
+        shift = (source[:, 0] - parameters[:, 0]) / np.sqrt(parameters[:, 1])
+        return (np.column_stack([np.ones(len(source)), shift, source[:, 1] / parameters[:, 1] + shift**2]),)
+
+    def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
+        (statistics,) = self.expected_statistics(source, parameters)
+        return np.asarray(-0.5 * (np.log(parameters[:, 1]) + statistics[:, 2]))
+
     def to_free(self, parameters: FloatArray) -> FloatArray:
         return np.column_stack([parameters[:, 0], np.log(parameters[:, 1])])
 

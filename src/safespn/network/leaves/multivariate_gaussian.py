@@ -75,6 +75,18 @@ class MultivariateGaussianFamily(LeafFamily):
         trace = np.trace(np.linalg.solve(covariance, target), axis1=1, axis2=2)
         return float(-0.5 * prior.covariance_prior * (np.linalg.slogdet(covariance)[1] + trace).sum())
 
+    def expected_statistics(self, source: FloatArray, parameters: FloatArray) -> Sequence[FloatArray]:
+        (mean, covariance), (source_mean, source_covariance) = self._split(parameters), self._split(source)
+        whitening = np.linalg.inv(np.linalg.cholesky(covariance))
+        shift = np.einsum("lij,lj->li", whitening, source_mean - mean)
+        second = whitening @ source_covariance @ whitening.mT + shift[:, :, None] * shift[:, None, :]
+        return (np.concatenate([np.ones((len(source), 1)), shift, second.reshape(len(source), -1)], axis=1),)
+
+    def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
+        _, covariance = self._split(parameters)
+        _, _, second = self._moments(self.expected_statistics(source, parameters)[0])
+        return np.asarray(-0.5 * (np.linalg.slogdet(covariance)[1] + np.trace(second, axis1=1, axis2=2)))
+
     def to_free(self, parameters: FloatArray) -> FloatArray:
         mean, covariance = self._split(parameters)
         factor = np.linalg.cholesky(covariance)

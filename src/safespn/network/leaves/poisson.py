@@ -47,6 +47,13 @@ class PoissonFamily(UnivariateFamily):
         rate = np.divide(total, flow, out=parameters[:, 0].copy(), where=flow > 0)
         return np.asarray(np.maximum(rate, SMALLEST_RATE)[:, None])
 
+    def expected_statistics(self, source: FloatArray, parameters: FloatArray) -> Sequence[FloatArray]:
+        counts = np.column_stack([np.ones(len(source)), source[:, 0]])
+        return (counts, np.zeros_like(counts))
+
+    def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
+        return np.asarray(source[:, 0] * np.log(parameters[:, 0]) - parameters[:, 0])
+
     def to_free(self, parameters: FloatArray) -> FloatArray:
         return np.asarray(np.log(parameters))
 
