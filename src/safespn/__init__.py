@@ -5,6 +5,7 @@ from __future__ import annotations
 from safespn.network.files import ModelFileError
 from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
 from safespn.network.nodes import Product, Sum
+from safespn.safety.soft_labels import project_simplex
 from safespn.spn import SPN
 
 __version__ = "0.1.0.dev0"
@@ -19,4 +20,5 @@ __all__ = [
     "Product",
     "Sum",
     "__version__",
+    "project_simplex",
 ]

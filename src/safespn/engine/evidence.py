@@ -10,8 +10,8 @@ rule sends row ``n`` down child ``k`` with a flow of the form::
 * the smoothed worst case against a rival class joint ``b``: ``tilt = -1 / tau``, ``log_factor = b / tau``.
 
 The objective of a row is what this flow is the gradient of: ``logsumexp_k(tilt * a[n, k] + log_factor[n, k]) / tilt``,
-or, for a tilt of zero, the complete-data log-likelihood ``sum_k q[n, k] a[n, k]``. For a conditional likelihood the flow
-and the objective with class unknown, ``softmax_k(a[n, k])`` and ``logsumexp_k(a[n, k])``, are subtracted.
+or, for a tilt of zero, the complete-data log-likelihood ``sum_k q[n, k] a[n, k]``. For a conditional likelihood the
+flow and the objective with class unknown, ``softmax_k(a[n, k])`` and ``logsumexp_k(a[n, k])``, are subtracted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from safespn.typing import ArrayLike, FloatArray, IntArray
-
 
 SMALLEST_LOG_JOINT = -1e300
 

@@ -1,0 +1,87 @@
+"""The contrast between a model and the purely supervised one, and its exact worst case.
+
+Write ``a`` and ``b`` for the class joints (rows, classes) of the model and of the supervised model on the same rows,
+and ``c = a - b`` for the *gains*. For any soft labels q of the unlabelled rows the contrast is::
+
+    C(q) = sum over labelled n of c[n, y_n]  +  sum over unlabelled m of  log(sum_k q_mk A_mk) - log(sum_k q_mk B_mk)
+
+Each unlabelled row's part is the log of a ratio of two linear functions of q, so its minimum over the simplex is at a
+corner, and the *worst case* over all soft and hard labellings is known exactly::
+
+    W = sum over labelled n of c[n, y_n]  +  sum over unlabelled m of  min_k c[m, k]
+
+If W is not negative, the model is at least as likely as the supervised one on these rows for every labelling, the true
+one included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from safespn.safety.soft_labels import log_of
+from safespn.typing import FloatArray, IntArray
+
+LARGEST_GRADIENT = 1e6
+
+
+def gains(joint: FloatArray, rival: FloatArray) -> FloatArray:
+    """Gain of each class's joint log density over the rival's, in nats; shape (n_rows, n_classes).
+
+    A class that is impossible under both models is out of question: its gain is infinite, so no minimum is taken there.
+    One that only the model makes impossible has a gain of minus infinity.
+    """
+    both = np.isneginf(joint) & np.isneginf(rival)
+    return np.where(both, np.inf, np.where(both, 0.0, joint) - np.where(both, 0.0, rival))
+
+
+def worst_case(
+    labelled: FloatArray, classes: IntArray, unlabelled: FloatArray, weights: FloatArray | None = None
+) -> float:
+    """Worst case W of the contrast over all labellings, from the gains of labelled and unlabelled rows.
+
+    Parameters
+    ----------
+    labelled : array of shape (n_labelled, n_classes)
+    classes : array of shape (n_labelled,)
+    unlabelled : array of shape (n_unlabelled, n_classes)
+    weights : array of shape (n_labelled + n_unlabelled,), optional
+        Row weights, labelled rows first.
+    """
+    per_row = np.concatenate([labelled_gains(labelled, classes), _finite_if_all_skipped(unlabelled.min(axis=1))])
+    return float(per_row.sum() if weights is None else per_row @ weights)
+
+
+def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
+    """Gain of each labelled row at its own class; zero where both models make it impossible."""
+    return _finite_if_all_skipped(labelled[np.arange(len(classes)), classes])
+
+
+def contrast(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray, weights: FloatArray | None = None) -> float:
+    """The unlabelled rows' part of the contrast at given soft labels, in nats."""
+    log_labels = log_of(soft_labels)
+    ours, theirs = logsumexp(joint + log_labels, axis=1), logsumexp(rival + log_labels, axis=1)
+    per_row = gains(ours[:, None], theirs[:, None])[:, 0]
+    per_row = _finite_if_all_skipped(per_row)
+    return float(per_row.sum() if weights is None else per_row @ weights)
+
+
+def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:
+    """Gradient of the contrast in the soft labels, ``A_mk / S[u_m, q_m] - B_mk / S+[u_m, q_m]``; finite for any input.
+
+    Computed in the log domain; at a wrong corner it grows beyond all bounds and is clipped.
+    """
+    log_labels = log_of(soft_labels)
+
+    def ratio(values: FloatArray) -> FloatArray:
+        total = logsumexp(values + log_labels, axis=1, keepdims=True)
+        reference = np.where(np.isfinite(total), total, values.max(axis=1, keepdims=True))
+        reference = np.where(np.isfinite(reference), reference, 0.0)
+        return np.exp(np.minimum(values - reference, np.log(LARGEST_GRADIENT)))
+
+    return np.asarray(ratio(joint) - ratio(rival))
+
+
+def _finite_if_all_skipped(values: FloatArray) -> FloatArray:
+    """A row that both models make impossible whatever its class adds nothing."""
+    return np.where(np.isposinf(values), 0.0, values)

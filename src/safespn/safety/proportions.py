@@ -1,0 +1,132 @@
+"""Certificates over soft labels with plausible class proportions, for class posteriors.
+
+Over *all* soft labels nothing can be gained in class posteriors: they sum to one, so every row has a class that loses.
+But the unlabelled rows are not labelled at will: their class proportions lie near those of the labelled rows. The
+worst case over soft labels q whose mean lies in an interval per class is a linear programme::
+
+    minimise  sum_m w_m sum_k q_mk g_mk   over q on the simplex with   lower_k <= sum_m w_m q_mk / sum_m w_m <= upper_k
+
+with ``g`` the gains in log posterior. For two classes it is a sort.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse, stats
+from scipy.optimize import linprog
+
+from safespn.network.structure import Parameters
+from safespn.safety.objective import improve
+from safespn.safety.problem import Comparison, Problem, SafeFit
+from safespn.safety.soft_labels import optimistic
+from safespn.typing import FloatArray, IntArray
+
+STEPS_ON_PARAMETERS = 5
+
+
+def proportion_interval(classes: IntArray, n_classes: int, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Clopper-Pearson intervals of the class proportions, which hold together with the given confidence.
+
+    Returns
+    -------
+    lower, upper : arrays of shape (n_classes,)
+    """
+    counts, n = np.bincount(classes, minlength=n_classes), len(classes)
+    error = (1 - confidence) / n_classes / 2
+    lower = np.where(counts > 0, stats.beta.ppf(error, counts, n - counts + 1), 0.0)
+    upper = np.where(counts < n, stats.beta.ppf(1 - error, counts + 1, np.maximum(n - counts, 1)), 1.0)
+    return lower, upper
+
+
+def worst_soft_labels(
+    unlabelled: FloatArray, lower: FloatArray, upper: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """Soft labels with proportions within the interval at which the weighted sum of ``q * gains`` is least."""
+    n_rows, n_classes = unlabelled.shape
+    row_weights = np.ones(n_rows) if weights is None else weights
+    bounded = np.clip(unlabelled, -1e9, 1e9)
+    if n_classes == 2:
+        return _worst_of_two(bounded, lower, upper, row_weights)
+    each_row = sparse.kron(sparse.eye(n_rows), np.ones((1, n_classes)))
+    each_class = sparse.kron(row_weights[None, :] / row_weights.sum(), sparse.eye(n_classes))
+    solution = linprog(
+        (bounded * row_weights[:, None]).ravel(),
+        A_ub=sparse.vstack([each_class, -each_class]),
+        b_ub=np.concatenate([upper, -lower]),
+        A_eq=each_row,
+        b_eq=np.ones(n_rows),
+        bounds=(0, 1),
+        method="highs",
+    )
+    if solution.status != 0:
+        raise RuntimeError(f"the linear programme of the certificate was not solved: {solution.message}")
+    return np.asarray(solution.x.reshape(n_rows, n_classes))
+
+
+def _worst_of_two(gains: FloatArray, lower: FloatArray, upper: FloatArray, weights: FloatArray) -> FloatArray:
+    """Give class 1 to the rows where that costs most, up to the largest, or least, share of weight that it may have."""
+    least, most = max(lower[1], 1 - upper[0]), min(upper[1], 1 - lower[0])
+    cost = gains[:, 1] - gains[:, 0]
+    order = np.argsort(cost, kind="stable")
+    share = weights[order] / weights.sum()
+    before = np.cumsum(share) - share
+    wanted = float(share[cost[order] < 0].sum())
+    mass = np.clip(wanted, least, most)
+    filled = np.divide(mass - before, share, out=np.zeros_like(share), where=share > 0)
+    second = np.empty(len(gains))
+    second[order] = np.clip(filled, 0.0, 1.0)
+    return np.column_stack([1 - second, second])
+
+
+def restricted_worst_case(comparison: Comparison, joint: FloatArray, confidence: float) -> tuple[float, FloatArray]:
+    """Worst case over soft labels with plausible proportions, in nats, and those soft labels."""
+    problem = comparison.problem
+    n, weights = problem.n_labelled, problem.weights
+    of_unlabelled = None if weights is None else weights[n:]
+    lower, upper = proportion_interval(problem.classes, problem.n_classes, confidence)
+    each = comparison.gains(joint)[n:]
+    soft_labels = worst_soft_labels(each, lower, upper, of_unlabelled)
+    per_row = np.where(soft_labels > 0, soft_labels * np.where(soft_labels > 0, each, 0.0), 0.0).sum(axis=1)
+    unlabelled = float(per_row.sum() if of_unlabelled is None else per_row @ of_unlabelled)
+    return comparison.labelled_gain(joint) + unlabelled, soft_labels
+
+
+def fit_proportion_certified(
+    problem: Problem,
+    supervised: Parameters,
+    *,
+    confidence: float = 0.95,
+    pessimism: float = 1.0,
+    max_iter: int = 30,
+    tol: float = 1e-5,
+) -> SafeFit:
+    """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
+
+    The worst soft labels so far are averaged (fictitious play), some L-BFGS steps answer them, and the iterate with the
+    best exact restricted worst case is kept; the supervised model is returned when none is positive.
+    """
+    comparison = Comparison(problem, supervised, conditional=True)
+    n = problem.n_labelled
+    parameters, best, best_value = supervised, supervised, 0.0
+    joint = problem.joint(supervised)
+    _, soft_labels = restricted_worst_case(comparison, joint, confidence)
+    average = optimistic(joint[n:])
+    best_soft_labels = average
+    history: list[dict[str, Any]] = []
+    converged = False
+    for iteration in range(1, max_iter + 1):
+        target = pessimism * soft_labels + (1 - pessimism) * optimistic(joint[n:])
+        average = average + (target - average) / (iteration + 1)
+        evidence = problem.complete_evidence(average, conditional=True)
+        parameters = improve(problem, parameters, evidence, conditional=True, max_iter=STEPS_ON_PARAMETERS, tol=tol)
+        joint = problem.joint(parameters)
+        value, soft_labels = restricted_worst_case(comparison, joint, confidence)
+        history.append({"objective": value, "contrast": comparison.contrast(joint, average), "worst_case": value})
+        if value > best_value or pessimism < 1:
+            best, best_value, best_soft_labels = parameters, value, average
+        if iteration > 5 and abs(value - history[-2]["worst_case"]) < tol * problem.total_weight:
+            converged = True
+            break
+    return SafeFit(best, best_soft_labels, history, converged, fallback=best is supervised)
