@@ -16,13 +16,13 @@ from safespn.learning.gradient import fit_adam, fit_lbfgs
 from safespn.learning.parameters import Prior
 from safespn.network.columns import as_row_weights, as_table
 from safespn.network.compiler import compile_network
-from safespn.network.files import ModelFileError, load_network, save_network
+from safespn.network.files import ModelFileError, network_of, network_tensors, read_model, write_model
 from safespn.network.leaves.family import LeafPrior
-from safespn.network.nodes import Node, format_network, walk
+from safespn.network.nodes import Node, format_network
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.network.validity import check_network
 from safespn.queries.completion import conditional_draws, most_probable_completion
-from safespn.typing import ArrayLike, FloatArray, RandomState
+from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
 
 
 class SPN:
@@ -277,7 +277,7 @@ class SPN:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the network to a file that :meth:`load` reads without running any code from it."""
-        save_network(tuple(walk(self.root)), path)
+        write_model(path, "network", network_tensors(self.root))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SPN:
@@ -288,10 +288,15 @@ class SPN:
         ModelFileError
             A ValueError: the file is damaged, truncated, not a network, or written by a newer version.
         """
+        tensors, _ = read_model(path, "network")
+        return cls._from_tensors(tensors, path)
+
+    @classmethod
+    def _from_tensors(cls, tensors: dict[str, AnyArray], path: str | PathLike[str]) -> SPN:
+        """Rebuild and check a network read from the file ``path``."""
+        root = network_of(tensors, path)
         try:
-            return cls(load_network(path))
-        except ModelFileError:
-            raise
+            return cls(root)
         except ValueError as error:
             raise ModelFileError(f"{path}: the file does not describe a valid network ({error})") from error
 

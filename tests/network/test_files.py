@@ -26,8 +26,10 @@ def rewrite(path, *, metadata=None, **tensors):
     length = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT])
     changed = {**load(content), **tensors}
-    header["sha256"] = _checksum(changed)
-    path.write_bytes(save(changed, metadata={FORMAT: json.dumps({**header, **(metadata or {})})}))
+    header = {**header, **(metadata or {})}
+    del header["sha256"]
+    header["sha256"] = _checksum(changed, header)
+    path.write_bytes(save(changed, metadata={FORMAT: json.dumps(header)}))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -88,9 +90,12 @@ def test_newer_versions_and_foreign_files_are_refused(saved):
     rewrite(saved, metadata={"version": 2})
     with pytest.raises(ModelFileError, match="format version 2; this safespn reads version 1: upgrade safespn"):
         SPN.load(saved)
+    rewrite(saved, metadata={"version": 1, "kind": "classifier"})
+    with pytest.raises(ModelFileError, match="the file holds a classifier, not a network"):
+        SPN.load(saved)
     for foreign in (b"", b"hello", pickle.dumps({"a": 1}), save({"a": np.zeros(3)}), b"\xff" * 100):
         saved.write_bytes(foreign)
-        with pytest.raises(ModelFileError, match="not a network saved by safespn"):
+        with pytest.raises(ModelFileError, match="not a model saved by safespn"):
             SPN.load(saved)
 
 

@@ -1,7 +1,7 @@
-"""Networks as files: safetensors (numbers only, loading runs no code) with a version and a checksum.
+"""Models as files: safetensors (numbers only, loading runs no code) with a version and a checksum.
 
-A file holds the nodes, children first: the kind of each node, the numbers of its children, the weights of its sums,
-and the columns and parameters of its leaves. Loading rebuilds the description and checks it like any other.
+A network is written as its nodes, children first: the kind of each node, the numbers of its children, the weights of
+its sums, and the columns and parameters of its leaves. Loading rebuilds the description and checks it like any other.
 """
 
 from __future__ import annotations
@@ -19,63 +19,52 @@ from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as format_tensors
 
 from safespn.network.leaves import LEAF_TYPES
-from safespn.network.nodes import Leaf, Node, Product, Sum
+from safespn.network.nodes import Leaf, Node, Product, Sum, walk
 from safespn.typing import AnyArray
 
-FORMAT = "safespn network"
+FORMAT = "safespn"
 VERSION = 1
 _SUM, _PRODUCT, _FIRST_LEAF = 0, 1, 2
-_TENSORS = {"kind": 1, "size": 1, "children": 1, "weights": 1, "columns": 1, "ties": 1, "parameters": 1}
+_NETWORK_TENSORS = ("kind", "size", "children", "weights", "columns", "ties", "parameters")
 
 
 class ModelFileError(ValueError):
-    """A file that is not a network this version can read: damaged, foreign, or newer."""
+    """A file that is not a model this version can read: damaged, foreign, or newer."""
 
 
-def save_network(nodes: tuple[Node, ...], path: str | os.PathLike[str]) -> None:
-    """Write nodes (children first, root last) to a file; the file appears whole or not at all."""
-    number = {id(node): position for position, node in enumerate(nodes)}
-    leaves = [node for node in nodes if isinstance(node, Leaf)]
-    tensors = {
-        "kind": np.array([_kind(node) for node in nodes], dtype=np.int64),
-        "size": np.array(
-            [node.parameters.size if isinstance(node, Leaf) else len(node.children) for node in nodes], dtype=np.int64
-        ),
-        "children": np.array([number[id(child)] for node in nodes for child in node.children], dtype=np.int64),
-        "weights": np.array(
-            [weight for node in nodes if isinstance(node, Sum) for weight in node.weights], dtype=np.float64
-        ),
-        "columns": np.array([column for leaf in leaves for column in leaf.columns], dtype=np.int64),
-        "ties": np.array([-1 if leaf.tie is None else leaf.tie for leaf in leaves], dtype=np.int64),
-        "parameters": np.concatenate([leaf.parameters for leaf in leaves]),
-    }
-    header = {"version": VERSION, "sha256": _checksum(tensors)}
-    # A single entry, because safetensors writes several in no fixed order: equal networks make equal files.
-    write_whole(path, format_tensors(tensors, metadata={FORMAT: json.dumps(header)}))
+def write_model(
+    path: str | os.PathLike[str], kind: str, tensors: dict[str, AnyArray], header: dict[str, Any] | None = None
+) -> None:
+    """Write arrays and a header of plain values to a file, which appears whole or not at all.
+
+    Parameters
+    ----------
+    kind : str
+        What the file holds, such as "network".
+    """
+    content = {"kind": kind, "version": VERSION, **(header or {})}
+    content["sha256"] = _checksum(tensors, content)
+    # A single entry, because safetensors writes several in no fixed order: equal models make equal files.
+    write_whole(path, format_tensors(tensors, metadata={FORMAT: json.dumps(content)}))
 
 
-def load_network(path: str | os.PathLike[str]) -> Node:
-    """Read the root of a network written by :func:`save_network`.
+def read_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Read arrays and header of a file written by :func:`write_model`.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, truncated, not a network, or written by a newer version.
+        If the file is damaged, truncated, of another kind, or written by a newer version.
     """
     content = Path(path).read_bytes()
-    header = _read_header(path, content)
+    header = _read_header(path, content, kind)
     try:
         tensors = parse_tensors(content)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"{path}: the file is damaged or truncated ({error})") from error
-    if set(tensors) != set(_TENSORS) or any(tensors[name].ndim != _TENSORS[name] for name in _TENSORS):
-        raise ModelFileError(f"{path}: the file does not hold the arrays of a network")
-    if _checksum(tensors) != header.get("sha256"):
+    if _checksum(tensors, {name: value for name, value in header.items() if name != "sha256"}) != header.get("sha256"):
         raise ModelFileError(f"{path}: the checksum does not match: the file was damaged or changed after it was saved")
-    try:
-        return _build(tensors)
-    except (ValueError, IndexError, OverflowError, StopIteration, RuntimeError, TypeError) as error:
-        raise ModelFileError(f"{path}: the file does not describe a network ({error})") from error
+    return tensors, header
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -94,27 +83,56 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         raise
 
 
+def network_tensors(root: Node) -> dict[str, AnyArray]:
+    """Write a network as arrays."""
+    nodes = walk(root)
+    number = {id(node): position for position, node in enumerate(nodes)}
+    leaves = [node for node in nodes if isinstance(node, Leaf)]
+    sizes = [node.parameters.size if isinstance(node, Leaf) else len(node.children) for node in nodes]
+    return {
+        "kind": np.array([_kind(node) for node in nodes], dtype=np.int64),
+        "size": np.array(sizes, dtype=np.int64),
+        "children": np.array([number[id(child)] for node in nodes for child in node.children], dtype=np.int64),
+        "weights": np.array([w for node in nodes if isinstance(node, Sum) for w in node.weights], dtype=np.float64),
+        "columns": np.array([column for leaf in leaves for column in leaf.columns], dtype=np.int64),
+        "ties": np.array([-1 if leaf.tie is None else leaf.tie for leaf in leaves], dtype=np.int64),
+        "parameters": np.concatenate([leaf.parameters for leaf in leaves]),
+    }
+
+
+def network_of(tensors: dict[str, AnyArray], path: str | os.PathLike[str]) -> Node:
+    """Rebuild the root of a network from its arrays; ``path`` is named in errors."""
+    if set(tensors) != set(_NETWORK_TENSORS) or any(values.ndim != 1 for values in tensors.values()):
+        raise ModelFileError(f"{path}: the file does not hold the arrays of a network")
+    try:
+        return _build(tensors)
+    except (ValueError, IndexError, OverflowError, StopIteration, RuntimeError, TypeError, MemoryError) as error:
+        raise ModelFileError(f"{path}: the file does not describe a network ({error})") from error
+
+
 def _kind(node: Node) -> int:
     if isinstance(node, Leaf):
         return _FIRST_LEAF + LEAF_TYPES.index(type(node))
     return _SUM if isinstance(node, Sum) else _PRODUCT
 
 
-def _read_header(path: str | os.PathLike[str], content: bytes) -> dict[str, Any]:
+def _read_header(path: str | os.PathLike[str], content: bytes, kind: str) -> dict[str, Any]:
     """Read and check the metadata in front of the tensors."""
     length = int.from_bytes(content[:8], "little")
     try:
-        header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT])
+        header = dict(json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT]))
         version = int(header["version"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelFileError(f"{path}: not a network saved by safespn, or a damaged one") from error
+        raise ModelFileError(f"{path}: not a model saved by safespn, or a damaged one") from error
     if version != VERSION:
         raise ModelFileError(f"{path}: format version {version}; this safespn reads version {VERSION}: upgrade safespn")
-    return dict(header)
+    if header.get("kind") != kind:
+        raise ModelFileError(f"{path}: the file holds a {header.get('kind')}, not a {kind}")
+    return header
 
 
-def _checksum(tensors: dict[str, AnyArray]) -> str:
-    digest = hashlib.sha256()
+def _checksum(tensors: dict[str, AnyArray], header: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(tensors):
         values = np.ascontiguousarray(tensors[name])
         digest.update(f"{name} {values.dtype.str} {values.shape} ".encode())

@@ -1,0 +1,111 @@
+"""What the unlabelled rows did, and what is guaranteed, in numbers and in plain sentences."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class SafetyReport:
+    """The safety of a semi-supervised model against the purely supervised one.
+
+    Parameters
+    ----------
+    safety : str
+        The method that was used.
+    objective : str
+        What was compared: "generative" (joint log density) or "discriminative" (class posteriors).
+    n_labelled, n_unlabelled : int
+    worst_case : float
+        Least gain in log-likelihood over all labellings of the unlabelled rows that the promise covers, in nats.
+    contrast : float
+        Gain at the final soft labels, in nats.
+    labelled_gain : float
+        Gain on the labelled rows alone, in nats.
+    certified : bool
+        Whether ``worst_case`` is not negative.
+    fallback : bool
+        Whether the purely supervised model itself was returned.
+    disagreement : float
+        Share of the unlabelled rows that the two models predict differently.
+    promises : list of str
+        What is and what is not guaranteed.
+    """
+
+    safety: str
+    objective: str
+    n_labelled: int
+    n_unlabelled: int
+    worst_case: float
+    contrast: float
+    labelled_gain: float
+    certified: bool
+    fallback: bool
+    disagreement: float
+    promises: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain Python values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        returned = " (the supervised model was returned)" if self.fallback else ""
+        rows = f"{self.n_labelled} labelled rows, {self.n_unlabelled} unlabelled"
+        lines = [
+            f"Safety report ({self.safety}, {self.objective}; {rows})",
+            f"  certified            {'yes' if self.certified else 'no'}{returned}",
+            f"  worst case           {self.worst_case:+.4g} nats",
+            f"  at the soft labels   {self.contrast:+.4g} nats",
+            f"  on labelled rows     {self.labelled_gain:+.4g} nats",
+            f"  predictions changed  {100 * self.disagreement:.1f} % of the unlabelled rows",
+        ]
+        return "\n".join(lines + [f"- {promise}" for promise in self.promises])
+
+
+def promises(
+    *,
+    safety: str,
+    conditional: bool,
+    certified: bool,
+    fallback: bool,
+    disagreement: float,
+    n_unlabelled: int,
+    confidence: float,
+    contrast: float,
+) -> list[str]:
+    """Say in plain sentences what a fitted model carries."""
+    if n_unlabelled == 0:
+        return ["There were no unlabelled rows: this is the purely supervised model."]
+    measure = "the conditional likelihood of the classes" if conditional else "the likelihood of rows and classes"
+    sentences = []
+    if fallback:
+        sentences.append("No model that met the guarantee was found, so the purely supervised model was returned.")
+    elif safety == "none":
+        sentences.append("The unlabelled rows were used without any guard: nothing is guaranteed.")
+    elif certified and conditional:
+        sentences.append(
+            f"On these rows {measure} is at least that of the supervised model for every labelling of the unlabelled "
+            f"rows whose class proportions lie in the {100 * confidence:g} % interval around the labelled ones; "
+            "not for other labellings."
+        )
+    elif certified:
+        sentences.append(
+            f"On these rows {measure} is at least that of the supervised model, whatever the true classes of the "
+            "unlabelled rows are."
+        )
+    else:
+        sentences.append(
+            f"At the final soft labels {measure} is {contrast:.4g} nats above that of the supervised model; for other "
+            "labellings of the unlabelled rows it may be below."
+        )
+    share = stats.beta.ppf(0.95, disagreement * n_unlabelled + 1, max((1 - disagreement) * n_unlabelled, 1e-9))
+    sentences.append(
+        f"Accuracy on the unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
+        f"points, the share of rows predicted differently (below {100 * min(share, 1.0):.1f} % in the population, with "
+        "95 % confidence, if these rows had not been used for training)."
+    )
+    sentences.append("Nothing is guaranteed about accuracy beyond that, nor about rows from another population.")
+    return sentences
