@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from safespn.classifier import SafeSPNClassifier
 from safespn.network.files import ModelFileError
 from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
 from safespn.network.nodes import Product, Sum
+from safespn.safety.report import SafetyReport
 from safespn.safety.soft_labels import project_simplex
 from safespn.spn import SPN
 
@@ -18,6 +20,8 @@ __all__ = [
     "MultivariateGaussian",
     "Poisson",
     "Product",
+    "SafeSPNClassifier",
+    "SafetyReport",
     "Sum",
     "__version__",
     "project_simplex",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from safespn.typing import AnyArray, BoolArray, IntArray
 
@@ -44,12 +45,13 @@ def encode_labels(y: AnyArray, unlabeled: Any) -> tuple[AnyArray, IntArray]:
             "at least one row of each of two classes is needed"
         )
     known = y[~unlabelled]
-    if known.dtype.kind == "f" and not np.isfinite(known).all():
-        row = int(np.nonzero(~unlabelled)[0][np.argmax(~np.isfinite(known))])
+    if known.dtype.kind == "f" and np.isnan(known).any():
+        row = int(np.nonzero(~unlabelled)[0][np.argmax(np.isnan(known))])
         raise ValueError(
-            f"y of row {row} is {y[row]}; mark unlabelled rows with {unlabeled!r} (parameter unlabeled), or set "
+            f"Input y contains NaN, first in row {row}; mark unlabelled rows with {unlabeled!r}, or set "
             "unlabeled=float('nan')"
         )
+    check_classification_targets(known)
     if known.dtype.kind == "O" and len({isinstance(entry, str) for entry in known.tolist()}) > 1:
         raise ValueError(
             f"y mixes strings and numbers as labels; only the marker {unlabeled!r} may differ from the others"

@@ -23,6 +23,7 @@ def test_cold_kernels_wait_for_more_work(monkeypatch, tmp_path):
     monkeypatch.setattr(backends._State, "work_in_numpy", 0.0)
     monkeypatch.setattr(backends, "__file__", str(tmp_path / "backends.py"))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(backends, "_compiled_before", backends._compiled_before.__wrapped__)
     assert backends.choose(structure, int(backends.WORK_TO_LOAD)) is numpy_pass
     assert backends.choose(structure, int(backends.WORK_TO_COMPILE)) is compiled_pass
 

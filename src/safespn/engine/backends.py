@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -61,6 +62,7 @@ class _State:
     work_in_numpy = 0.0
 
 
+@cache
 def _compiled_before() -> bool:
     """Look for compiled kernels in numba's cache."""
     folders = [os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__"]

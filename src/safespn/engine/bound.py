@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from safespn.engine.threads import single_threaded_blas
 from safespn.network.leaves.family import Block, Linear, Square, UnivariateFamily
 from safespn.network.structure import LeafGroup, Parameters, Structure
 from safespn.typing import FloatArray
@@ -34,15 +35,20 @@ class BoundNetwork:
     def features(self, cells: FloatArray) -> FloatArray:
         """Append to the cells of some rows what the terms read besides: derived features and values of blocks."""
         derived = [derive(cells[:, column])[:, None] for column, derive in self.structure.derived_features]
-        for group, block in self.blocks:
-            derived.append(block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode).T)
+        if self.blocks:
+            with single_threaded_blas():
+                for group, block in self.blocks:
+                    derived.append(block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode).T)
         return np.concatenate([cells, *derived], axis=1) if derived else cells
 
     def block_statistics(self, cells: FloatArray, flow: FloatArray) -> tuple[FloatArray, ...]:
         """Statistics of the blocks' leaves for some rows; ``flow`` has shape (n_block_slots, n_rows)."""
-        return tuple(
-            block.statistics(_cells_of_leaves(cells, group), flow[group.slots[0]]) for group, block in self.blocks
-        )
+        if not self.blocks:
+            return ()
+        with single_threaded_blas():
+            return tuple(
+                block.statistics(_cells_of_leaves(cells, group), flow[group.slots[0]]) for group, block in self.blocks
+            )
 
 
 def _cells_of_leaves(cells: FloatArray, group: LeafGroup) -> FloatArray:

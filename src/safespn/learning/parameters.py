@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from safespn.engine.statistics import Statistics
+from safespn.engine.threads import single_threaded_blas
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import FloatArray
@@ -88,15 +89,16 @@ def maximise(structure: Structure, parameters: Parameters, statistics: Statistic
     total = structure.sum_over_edges(flow)[structure.edge_sum]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.where(total > 0, np.log(flow) - np.log(total), parameters.log_weights)
-    leaves = tuple(
-        group.family.update(
-            prior.leaf_statistics(structure, parameters, statistics, index),
-            parameters.leaves[index],
-            group.leaves,
-            prior.leaves,
+    with single_threaded_blas():
+        leaves = tuple(
+            group.family.update(
+                prior.leaf_statistics(structure, parameters, statistics, index),
+                parameters.leaves[index],
+                group.leaves,
+                prior.leaves,
+            )
+            for index, group in enumerate(structure.groups)
         )
-        for index, group in enumerate(structure.groups)
-    )
     return Parameters(log_weights, leaves)
 
 

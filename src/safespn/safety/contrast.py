@@ -17,7 +17,6 @@ one included.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from safespn.safety.soft_labels import log_of
 from safespn.typing import FloatArray, IntArray
@@ -60,7 +59,7 @@ def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
 def contrast(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray, weights: FloatArray | None = None) -> float:
     """The unlabelled rows' part of the contrast at given soft labels, in nats."""
     log_labels = log_of(soft_labels)
-    ours, theirs = logsumexp(joint + log_labels, axis=1), logsumexp(rival + log_labels, axis=1)
+    ours, theirs = np.logaddexp.reduce(joint + log_labels, axis=1), np.logaddexp.reduce(rival + log_labels, axis=1)
     per_row = gains(ours[:, None], theirs[:, None])[:, 0]
     per_row = _finite_if_all_skipped(per_row)
     return float(per_row.sum() if weights is None else per_row @ weights)
@@ -74,7 +73,7 @@ def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: Float
     log_labels = log_of(soft_labels)
 
     def ratio(values: FloatArray) -> FloatArray:
-        total = logsumexp(values + log_labels, axis=1, keepdims=True)
+        total = np.logaddexp.reduce(values + log_labels, axis=1, keepdims=True)
         reference = np.where(np.isfinite(total), total, values.max(axis=1, keepdims=True))
         reference = np.where(np.isfinite(reference), reference, 0.0)
         return np.exp(np.minimum(values - reference, np.log(LARGEST_GRADIENT)))

@@ -30,6 +30,9 @@ class CategoricalFamily(UnivariateFamily):
         with np.errstate(divide="ignore"):
             return (Table(np.log(parameters)),)
 
+    def flow_of(self, statistics: Sequence[FloatArray]) -> FloatArray:
+        return np.asarray(statistics[0].sum(axis=1))
+
     def update(
         self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
     ) -> FloatArray:

@@ -171,6 +171,10 @@ class LeafFamily(ABC):
     def terms(self, parameters: FloatArray) -> Sequence[Term]:
         """Write the log density as a sum of terms."""
 
+    def flow_of(self, statistics: Sequence[FloatArray]) -> FloatArray:
+        """Return the number of rows that reached each leaf, shape (n_leaves,)."""
+        return statistics[0][:, 0]
+
     @abstractmethod
     def update(
         self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior

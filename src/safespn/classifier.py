@@ -1,0 +1,428 @@
+"""The scikit-learn estimator: a classifier and a density, safe against its unlabelled rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from safespn.classifier_files import load_classifier, save_classifier
+from safespn.engine.bound import bind
+from safespn.engine.passes import log_joint
+from safespn.labels import encode_labels, is_unlabelled
+from safespn.learning.class_network import block_root, copies, imagined_rows
+from safespn.learning.em import fit_em
+from safespn.learning.parameters import Prior
+from safespn.network.leaves.family import LeafPrior
+from safespn.network.nodes import Sum
+from safespn.network.structure import Parameters, Structure, describe
+from safespn.safety.fitting import Method
+from safespn.safety.objective import fit_supervised
+from safespn.safety.problem import Problem
+from safespn.spn import SPN
+from safespn.table_encoder import TableEncoder, is_frame
+from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
+
+
+class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A semi-supervised classifier and density model that knows what its unlabelled rows did.
+
+    Each class is a sum-product network over the features. A purely supervised model is learned from the labelled rows;
+    then the unlabelled rows are added under a guard, and :attr:`safety_` says what is guaranteed.
+
+    Parameters
+    ----------
+    objective : {"generative", "discriminative"}
+        Learn the joint density of features and class, or the class posteriors.
+    safety : {"auto", "certified", "mcp", "none"}
+        How to guard against the unlabelled rows:
+
+        * "certified": the model is at least as likely as the supervised one for every labelling of the unlabelled rows
+          (generative), or for every labelling with plausible class proportions (discriminative); if no such model is
+          found, the supervised one is returned;
+        * "mcp": the paper's algorithm, which guarantees this at its final soft labels only;
+        * "none": plain use of the unlabelled rows;
+        * "auto": the strongest that applies, "certified".
+    soft_label_init : {"auto", "optimistic", "dirichlet"}
+        Where the soft labels of "mcp" start: at the supervised posteriors or at random; "auto" is random for the
+        generative objective and optimistic for the discriminative one, as in the paper.
+    pessimism : float between 0 and 1
+        How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
+        enforced, but the report still tells the exact worst case. Not used by "mcp".
+    confidence : float
+        Confidence that the class proportions of the unlabelled rows lie in the interval that the discriminative
+        certificate covers.
+    variance_floor : "auto" or float
+        Lower bound of variances relative to a column's own variance.
+    weight_prior : float
+        Rows imagined per class from the network of all rows: a class with few labels stays near the whole table.
+    max_iter : int
+        Iterations of the semi-supervised fit.
+    tol : float
+        It stops when the objective per row changes by less than this many nats.
+    unlabeled : object
+        What marks an unlabelled row in ``y``; None if all rows are labelled.
+    validation_fraction : float, optional
+        Share of the labelled rows to set aside for early stopping.
+    random_state : int, RandomState instance or None
+    verbose : int
+        Write progress to standard error.
+    n_jobs : int, optional
+        Number of threads; None uses all cores for long tables and one for short ones.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    spn_ : SPN
+        The safe model: a network whose root has one child per class.
+    supervised_ : SafeSPNClassifier
+        The purely supervised model, as a fitted classifier.
+    soft_labels_ : array of shape (n_unlabelled, n_classes)
+    safety_ : SafetyReport
+    history_ : list of dict
+        Per iteration: objective, contrast at the soft labels and worst case in nats, validation score if any.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Only if the features came with names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from safespn import SafeSPNClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> partly = np.where(np.arange(150) % 10 == 0, y, -1)
+    >>> clf = SafeSPNClassifier().fit(X, partly)
+    >>> clf.safety_.certified
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "objective": [StrOptions({"generative", "discriminative"})],
+        "safety": [StrOptions({"auto", "certified", "mcp", "none"})],
+        "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
+        "pessimism": [Interval(Real, 0, 1, closed="both")],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "variance_floor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "weight_prior": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "unlabeled": "no_validation",
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        objective: str = "generative",
+        safety: str = "auto",
+        soft_label_init: str = "auto",
+        *,
+        pessimism: float = 1.0,
+        confidence: float = 0.95,
+        variance_floor: str | float = "auto",
+        weight_prior: float = 1.0,
+        max_iter: int = 75,
+        tol: float = 1e-5,
+        unlabeled: Any = -1,
+        validation_fraction: float | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.safety = safety
+        self.soft_label_init = soft_label_init
+        self.pessimism = pessimism
+        self.confidence = confidence
+        self.variance_floor = variance_floor
+        self.weight_prior = weight_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.unlabeled = unlabeled
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> SafeSPNClassifier:
+        """Learn from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            NaN marks a missing cell. Categorical, boolean and string columns of a frame become categorical.
+        y : array-like of shape (n_rows,)
+            Labels; the marker ``unlabeled`` for unlabelled rows.
+        sample_weight : array-like of shape (n_rows,), optional
+        validation : tuple of X and y, optional
+            Labelled rows for early stopping; the discriminative model is never worse than the supervised one on them.
+
+        Returns
+        -------
+        SafeSPNClassifier
+            Itself.
+        """
+        self._validate_params()
+        generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        table, encoder = self._check_table(X, reset=True)
+        labels = self._check_labels(y, len(table))
+        classes, codes = encode_labels(labels, self.unlabeled)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        table, codes, weights = _drop_weightless(table, codes, weights)
+        held_out = self._validation_rows(validation, encoder, classes)
+        if held_out is None and self.validation_fraction is not None:
+            table, codes, weights, held_out = self._split_validation(table, codes, weights, generator)
+        method = self._method()
+        problem, start = self._problem(table, codes, weights, len(classes), encoder)
+        supervised = fit_supervised(problem, start, conditional=method.conditional)
+        score = _validation_score(problem.structure, held_out, method.conditional)
+        self._say(f"supervised model learned from {problem.n_labelled} rows")
+        fit = method.fit(problem, supervised, score, generator)
+        report = method.report(problem, supervised, fit)
+        self._say(f"{len(fit.history)} iterations over {problem.n_unlabelled} unlabelled rows\n{report}")
+        # Everything that can fail is done: a classifier is either wholly fitted or as it was.
+        self._encoder, self.classes_ = encoder, classes
+        self.spn_ = SPN._from_parameters(problem.structure, fit.parameters)
+        self.soft_labels_, self.history_, self.n_iter_ = fit.soft_labels, fit.history, max(len(fit.history), 1)
+        self.safety_ = report
+        self.supervised_ = self._twin(SPN._from_parameters(problem.structure, supervised))
+        return self
+
+    def _twin(self, spn: SPN) -> SafeSPNClassifier:
+        """Make a fitted classifier of the same kind from another network of the same table."""
+        twin: SafeSPNClassifier = clone(self)
+        for name in ("_encoder", "classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(twin, name, getattr(self, name))
+        twin.spn_, twin.n_iter_ = spn, 1
+        return twin
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            sys.stderr.write(f"[{type(self).__name__}] {message}\n")
+
+    def _method(self) -> Method:
+        return Method(
+            safety="certified" if self.safety == "auto" else self.safety,
+            objective=self.objective,
+            soft_label_init=self.soft_label_init,
+            pessimism=self.pessimism,
+            confidence=self.confidence,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _check_table(self, X: Any, *, reset: bool) -> tuple[FloatArray, TableEncoder]:
+        """Return the features as a float64 table; checks names and number of columns."""
+        encoder = TableEncoder.fit(X) if reset and is_frame(X) else None
+        encoder = encoder or (None if reset else self._encoder)
+        if encoder is not None and encoder.has_categories and is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            X = encoder.encode(X)
+            checked = np.asarray(X, dtype=np.float64)
+            if np.isinf(checked).any():
+                row, column = np.argwhere(np.isinf(checked))[0]
+                raise ValueError(
+                    f"row {row}, column {column} is infinite; expected finite numbers, or NaN where missing"
+                )
+        else:
+            checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        return checked, encoder or TableEncoder((None,) * checked.shape[1])
+
+    def _check_labels(self, y: ArrayLike | None, n_rows: int) -> AnyArray:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
+                f"give one label per row, {self.unlabeled!r} for unlabelled rows"
+            )
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(np.empty(n_rows), labels)
+        return np.asarray(labels)
+
+    def _problem(
+        self, table: FloatArray, codes: IntArray, weights: FloatArray | None, n_classes: int, encoder: TableEncoder
+    ) -> tuple[Problem, Parameters]:
+        """Learn the network of all rows, copy it per class, and put labelled rows first."""
+        n_states = [0 if categories is None else len(categories) for categories in encoder.categories]
+        floors = self._floors(table, weights)
+        leaf_prior = LeafPrior(variance_floor=floors, category_prior=0.1)
+        base = SPN(block_root(table, n_states))
+        whole = fit_em(
+            base._structure,
+            base._parameters,
+            table,
+            weights=weights,
+            prior=Prior(0.0, leaf_prior),
+            max_iter=20,
+            tol=1e-4,
+        )
+        root = describe(base._structure, whole.parameters)
+        spn = SPN(copies(root, n_classes, tied=True))
+        structure, parameters = spn._structure, spn._parameters
+        anchor = imagined_rows(structure, parameters, table, self.weight_prior, weights)
+        prior = Prior(0.0, leaf_prior, anchor)
+        order = np.argsort(codes < 0, kind="stable")
+        labelled = codes[order][codes[order] >= 0]
+        return (
+            Problem(structure, table[order], labelled, None if weights is None else weights[order], prior, self.n_jobs),
+            parameters,
+        )
+
+    def _floors(self, table: FloatArray, weights: FloatArray | None) -> FloatArray:
+        """Variance floor of each column, in its squared unit."""
+        relative = 1e-2 if self.variance_floor == "auto" else float(self.variance_floor)
+        each = np.ones(len(table)) if weights is None else weights
+        observed = ~np.isnan(table)
+        total = np.maximum(each @ observed, 1e-300)
+        filled = np.where(observed, table, 0.0)
+        mean = each @ filled / total
+        variance = each @ (observed * (filled - mean) ** 2) / total
+        return np.asarray(np.where(variance > 0, relative * variance, 1.0))
+
+    def _validation_rows(
+        self, validation: tuple[ArrayLike, ArrayLike] | None, encoder: TableEncoder, classes: AnyArray
+    ) -> tuple[FloatArray, IntArray] | None:
+        if validation is None:
+            return None
+        X, y = validation
+        table = np.asarray(encoder.encode(X), dtype=np.float64)
+        labels = np.asarray(y)
+        known = ~is_unlabelled(labels, self.unlabeled)
+        unseen = sorted(set(labels[known].tolist()) - set(classes.tolist()))
+        if unseen:
+            raise ValueError(f"validation rows hold class {unseen[0]!r}, which has no labelled row in y")
+        if table.ndim != 2 or len(table) != len(labels):
+            raise ValueError(f"validation must be (X, y) with one label per row, got {table.shape} and {labels.shape}")
+        return table[known], np.searchsorted(classes, labels[known])
+
+    def _split_validation(
+        self, table: FloatArray, codes: IntArray, weights: FloatArray | None, generator: np.random.Generator
+    ) -> tuple[FloatArray, IntArray, FloatArray | None, tuple[FloatArray, IntArray]]:
+        """Set a share of the labelled rows of each class aside, but leave at least one row of each class."""
+        chosen: list[int] = []
+        assert self.validation_fraction is not None
+        for code in range(int(codes.max()) + 1):
+            rows = generator.permutation(np.nonzero(codes == code)[0])
+            chosen.extend(rows[: min(round(self.validation_fraction * len(rows)), len(rows) - 1)].tolist())
+        kept = np.setdiff1d(np.arange(len(table)), chosen)
+        held_out = (table[chosen], codes[chosen])
+        return table[kept], codes[kept], None if weights is None else weights[kept], held_out
+
+    def joint_log_likelihood(self, X: ArrayLike) -> FloatArray:
+        """Log density of each row together with each class, ``log p(x, y=k)``, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        table, _ = self._check_table(X, reset=False)
+        return self.spn_.log_joint(table, n_jobs=self.n_jobs)
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Log density of each row, ``log p(x)``, shape (n_rows,)."""
+        return np.asarray(np.logaddexp.reduce(self.joint_log_likelihood(X), axis=1))
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Log probability of each class given each row, shape (n_rows, n_classes).
+
+        A row of zero density under every class gets the class proportions.
+        """
+        joint = self.joint_log_likelihood(X)
+        impossible = np.isneginf(joint).all(axis=1)
+        joint[impossible] = self.spn_._parameters.log_weights[-joint.shape[1] :]
+        return np.asarray(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probability of each class given each row, shape (n_rows, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: ArrayLike) -> AnyArray:
+        """Most probable class of each row."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy on the labelled rows; unlabelled rows are ignored."""
+        known = ~is_unlabelled(np.asarray(y), self.unlabeled)
+        predicted = self.predict(X)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        labels = np.asarray(y)[known]
+        return float(accuracy_score(labels.astype(self.classes_.dtype), predicted[known], sample_weight=weights))
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
+        """Draw ``n`` rows with their classes; categorical columns come as codes."""
+        check_is_fitted(self)
+        generator = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
+        root = self.spn_.root
+        weights = np.array(root.weights) if isinstance(root, Sum) else np.ones(1)
+        codes = generator.choice(len(self.classes_), n, p=weights / weights.sum())
+        cells = np.empty((n, self.n_features_in_))
+        for code in np.unique(codes):
+            rows = codes == code
+            cells[rows] = SPN(root.children[code]).sample(int(rows.sum()), random_state=generator)
+        return cells, self.classes_[codes]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted classifier to a file that :meth:`load` reads without running any code from it."""
+        check_is_fitted(self)
+        save_classifier(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SafeSPNClassifier:
+        """Read a classifier written by :meth:`save`.
+
+        Raises
+        ------
+        ModelFileError
+            A ValueError: the file is damaged, truncated, not a classifier, or written by a newer version.
+        """
+        return load_classifier(cls, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _drop_weightless(
+    table: FloatArray, codes: IntArray, weights: FloatArray | None
+) -> tuple[FloatArray, IntArray, FloatArray | None]:
+    """Drop rows of weight zero, so that they act as if they were not there."""
+    if weights is None:
+        return table, codes, None
+    used = weights > 0
+    gone = sorted(set(codes[codes >= 0].tolist()) - set(codes[used & (codes >= 0)].tolist()))
+    if gone:
+        raise ValueError(f"all labelled rows of class number {gone[0]} have weight zero")
+    return table[used], codes[used], weights[used]
+
+
+def _validation_score(
+    structure: Structure, held_out: tuple[FloatArray, IntArray] | None, conditional: bool
+) -> Callable[[Parameters], float] | None:
+    """Mean (conditional) log-likelihood of validation rows, as a function of parameters."""
+    if held_out is None or len(held_out[0]) == 0:
+        return None
+    table, codes = held_out
+
+    def score(parameters: Parameters) -> float:
+        joint = log_joint(bind(structure, parameters), table)
+        of_class = joint[np.arange(len(codes)), codes]
+        return float(np.mean(of_class - np.logaddexp.reduce(joint, axis=1) if conditional else of_class))
+
+    return score
