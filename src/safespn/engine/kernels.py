@@ -28,6 +28,8 @@ class Wiring(NamedTuple):
     edge_unit: IntArray
     child_start: IntArray
     child: IntArray
+    """Row of working memory of each child of a unit, not the child's number."""
+    sum_row: IntArray
     renormalise: BoolArray
     sum_order: IntArray
     unit_order: IntArray
@@ -229,10 +231,10 @@ def _mix(
     log_weights: FloatArray,
 ) -> None:
     """Compute a sum from its units; leave each edge's part of the mantissa for the downward pass."""
-    first, last = wiring.edge_start[which], wiring.edge_start[which + 1]
+    first, last, own = wiring.edge_start[which], wiring.edge_start[which + 1], wiring.sum_row[which]
     for r in range(n):
         work[0, r] = -np.inf
-        sum_mantissa[which, r] = 0.0
+        sum_mantissa[own, r] = 0.0
     side = 0
     for edge in range(first, last):
         row, weight = wiring.unit_row[wiring.edge_unit[edge]], log_weights[edge]
@@ -242,7 +244,7 @@ def _mix(
             work[1 - side, r] = _larger(work[side, r], unit_exponent[row, r] + weight)
         side = 1 - side
     for r in range(n):
-        sum_exponent[which, r] = work[side, r]
+        sum_exponent[own, r] = work[side, r]
         work[2, r] = work[side, r] if work[side, r] > -np.inf else 0.0
     for edge in range(first, last):
         row, weight = wiring.unit_row[wiring.edge_unit[edge]], log_weights[edge]
@@ -250,13 +252,13 @@ def _mix(
         if hard:
             for r in range(n):
                 best = unit_exponent[row, r] + weight == work[2, r] and unit_mantissa[row, r] > 0.0
-                edge_mantissa[part_row, r] = 1.0 if best and sum_mantissa[which, r] == 0.0 else 0.0
-                sum_mantissa[which, r] += edge_mantissa[part_row, r]
+                edge_mantissa[part_row, r] = 1.0 if best and sum_mantissa[own, r] == 0.0 else 0.0
+                sum_mantissa[own, r] += edge_mantissa[part_row, r]
         else:
             for r in range(n):
                 part = exp_of_negative(unit_exponent[row, r] + weight - work[2, r]) * unit_mantissa[row, r]
                 edge_mantissa[part_row, r] = part
-                sum_mantissa[which, r] += part
+                sum_mantissa[own, r] += part
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True)
@@ -452,6 +454,7 @@ def run(
     wiring: Wiring,
     numbers: Numbers,
     n_unit_rows: int,
+    n_sum_rows: int,
     first_shared_row: int,
     features: FloatArray,
     block: int,
@@ -468,13 +471,15 @@ def run(
 
     One function for every purpose, so that it is compiled once. Empty arrays stand for what is not wanted
     (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones).
+    Statistics need a wiring that gives every sum the row of its own number.
     """
     n_sums, n_edges = len(wiring.edge_start) - 1, len(wiring.edge_unit)
     root, root_edge = n_sums - 1, wiring.edge_start[n_sums - 1]
+    root_row = wiring.sum_row[root]
     wants_statistics = len(totals.objective) > 0
     cells, has_missing = np.empty((features.shape[1], block)), np.empty(features.shape[1], np.bool_)
     unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.ones((n_unit_rows, block))
-    sum_exponent, sum_mantissa = np.empty((n_sums, block)), np.empty((n_sums, block))
+    sum_exponent, sum_mantissa = np.empty((n_sum_rows, block)), np.empty((n_sum_rows, block))
     edge_mantissa = np.empty((n_edges if wants_statistics else 1, block))
     joint, root_flow = np.empty((n_edges - root_edge, block)), np.empty((n_edges - root_edge, block))
     work = np.empty((3, block))
@@ -505,7 +510,7 @@ def run(
                 )
         if len(log_likelihood) > 0:
             for r in range(n):
-                log_likelihood[begin + r] = sum_exponent[root, r] + math.log(sum_mantissa[root, r])
+                log_likelihood[begin + r] = sum_exponent[root_row, r] + math.log(sum_mantissa[root_row, r])
             continue
         _root_joint(joint, n, unit_exponent, unit_mantissa, wiring, numbers.log_weights)
         if len(log_joint) > 0:
