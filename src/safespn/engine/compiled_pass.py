@@ -88,6 +88,7 @@ def _run(
         hard,
         _NONE if weights is None else _writeable(weights),
         totals,
+        kernels.EXP_CONSTANTS,
     )
 
 
