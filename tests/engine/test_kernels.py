@@ -3,14 +3,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from safespn.engine.kernels import exp_of_negative
+from safespn.engine.kernels import EXP_CONSTANTS, exp_constants, exp_of_negative
 
 
 @njit
 def exp_of_array(x):
     result = np.empty_like(x)
+    constants = exp_constants(EXP_CONSTANTS)
     for i in range(len(x)):
-        result[i] = exp_of_negative(x[i])
+        result[i] = exp_of_negative(x[i], constants)
     return result
 
 

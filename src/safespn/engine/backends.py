@@ -44,12 +44,13 @@ def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:
     """Choose the pass for ``n_passes`` passes over ``n_rows`` rows.
 
     Once the kernels are in memory they are always used. Until then the work done in numpy is added up, so that many
-    small calls bring the kernels in, too.
+    small calls bring the kernels in, too. A caller asks again before each of its passes: only one is added each time.
     """
-    work = float(structure.n_terms + structure.n_edges) * n_rows * n_passes
     if not _State.loaded:
+        work = float(structure.n_terms + structure.n_edges) * n_rows
+        enough = WORK_TO_LOAD if _compiled_before() else WORK_TO_COMPILE
+        _State.loaded = _State.work_in_numpy + work * n_passes > enough
         _State.work_in_numpy += work
-        _State.loaded = _State.work_in_numpy > (WORK_TO_LOAD if _compiled_before() else WORK_TO_COMPILE)
     if not _State.loaded:
         return cast(Backend, numpy_pass)
     from safespn.engine import compiled_pass
@@ -64,6 +65,6 @@ class _State:
 
 @cache
 def _compiled_before() -> bool:
-    """Look for compiled kernels in numba's cache."""
-    folders = [os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__"]
-    return any(any(Path(folder).rglob("kernels.run-*.nbi")) for folder in folders if folder)
+    """Look for compiled kernels where numba would: in the folder that the user set, else next to this file."""
+    folder = os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent / "__pycache__"
+    return any(Path(folder).rglob("kernels.run-*.nbi"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,10 +13,12 @@ from safespn.engine.evidence import Evidence
 from safespn.engine.schedule import Schedule, make_schedule
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
-from safespn.typing import FloatArray
+from safespn.typing import FloatArray, IntArray
 
 ROWS_PER_CALL = 8192
 CACHE_BYTES = 600_000
+SMALLEST_BLOCK = 128
+"""Rows per block in a network too large for the cache: each block reads all of the network's arrays once."""
 
 releases_gil = True
 
@@ -79,14 +82,18 @@ def _run(
     hard: bool = False,
     totals: kernels.Totals = _NO_TOTALS,
 ) -> None:
-    schedule, wiring = _plan(network.structure)
+    structure, wants_statistics = network.structure, len(totals.objective) > 0
+    plan = _plan(structure)
+    n_sum_rows = structure.n_sums if wants_statistics else plan.schedule.n_sum_rows
+    block = _rows_in_cache(plan.schedule, n_sum_rows, structure.n_edges if wants_statistics else 1, features.shape[1])
     kernels.run(
-        wiring,
+        plan.both_ways if wants_statistics else plan.upward,
         _numbers(network),
-        schedule.n_unit_rows,
-        schedule.first_shared_row,
+        plan.schedule.n_unit_rows,
+        n_sum_rows,
+        plan.schedule.first_shared_row,
         _writeable(features),
-        min(_rows_in_cache(network.structure, schedule, features.shape[1]), len(features)),
+        min(block, len(features)),
         log_likelihood,
         log_joint,
         _NONE_2D if evidence.log_factor is None else _writeable(evidence.log_factor),
@@ -95,6 +102,7 @@ def _run(
         hard,
         _NONE if weights is None else _writeable(weights),
         totals,
+        kernels.EXP_CONSTANTS,
     )
 
 
@@ -103,9 +111,9 @@ def _writeable(array: FloatArray) -> FloatArray:
     return np.require(array, np.float64, ["C", "A", "W"])
 
 
-def _rows_in_cache(structure: Structure, schedule: Schedule, n_features: int) -> int:
-    per_row = 8 * (2 * schedule.n_unit_rows + 2 * structure.n_sums + structure.n_edges + n_features)
-    return int(min(max(CACHE_BYTES // per_row // 16 * 16, 64), 256))
+def _rows_in_cache(schedule: Schedule, n_sum_rows: int, n_edge_rows: int, n_features: int) -> int:
+    per_row = 8 * (2 * schedule.n_unit_rows + 2 * n_sum_rows + n_edge_rows + n_features)
+    return int(min(max(CACHE_BYTES // per_row // 16 * 16, SMALLEST_BLOCK), 256))
 
 
 def _numbers(network: BoundNetwork) -> kernels.Numbers:
@@ -121,36 +129,53 @@ def _numbers(network: BoundNetwork) -> kernels.Numbers:
     )
 
 
-_PLANS: WeakKeyDictionary[Structure, tuple[Schedule, kernels.Wiring]] = WeakKeyDictionary()
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A schedule as the kernel reads it, for an upward pass alone and for both passes."""
+
+    schedule: Schedule
+    upward: kernels.Wiring
+    both_ways: kernels.Wiring
 
 
-def _plan(structure: Structure) -> tuple[Schedule, kernels.Wiring]:
-    """Plan the pass over a structure, once."""
+_PLANS: WeakKeyDictionary[Structure, _Plan] = WeakKeyDictionary()
+
+
+def _plan(structure: Structure) -> _Plan:
+    """Plan the passes over a structure, once."""
     if structure not in _PLANS:
         schedule = make_schedule(structure)
-        wiring = kernels.Wiring(
-            structure.edge_start,
-            structure.edge_unit,
-            structure.child_start,
-            structure.child,
-            schedule.renormalise,
-            schedule.sum_order,
-            schedule.unit_order,
-            schedule.unit_start,
-            schedule.unit_row,
-            structure.square.start,
-            structure.square.slot,
-            structure.square.feature,
-            structure.linear.start,
-            structure.linear.slot,
-            structure.linear.feature,
-            structure.table.start,
-            structure.table.slot,
-            structure.table.feature,
-            structure.table_offset,
-            structure.block.start,
-            structure.block.slot,
-            structure.block.feature,
+        _PLANS[structure] = _Plan(
+            schedule,
+            upward=_wiring(structure, schedule, schedule.sum_row),
+            both_ways=_wiring(structure, schedule, np.arange(structure.n_sums)),
         )
-        _PLANS[structure] = schedule, wiring
     return _PLANS[structure]
+
+
+def _wiring(structure: Structure, schedule: Schedule, sum_row: IntArray) -> kernels.Wiring:
+    return kernels.Wiring(
+        structure.edge_start,
+        structure.edge_unit,
+        structure.child_start,
+        sum_row[structure.child],
+        sum_row,
+        schedule.renormalise,
+        schedule.sum_order,
+        schedule.unit_order,
+        schedule.unit_start,
+        schedule.unit_row,
+        structure.square.start,
+        structure.square.slot,
+        structure.square.feature,
+        structure.linear.start,
+        structure.linear.slot,
+        structure.linear.feature,
+        structure.table.start,
+        structure.table.slot,
+        structure.table.feature,
+        structure.table_offset,
+        structure.block.start,
+        structure.block.slot,
+        structure.block.feature,
+    )

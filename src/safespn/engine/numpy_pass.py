@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +18,7 @@ from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure, TermList
 from safespn.typing import BoolArray, FloatArray, IntArray
 
-ELEMENTS_PER_BLOCK = 400_000
+ELEMENTS_PER_BLOCK = 100_000
 
 releases_gil = False
 
@@ -76,26 +77,13 @@ def upward(
     unit_value, z, table_index = _leaf_values(network, columns)
     sum_value = np.empty((structure.n_sums, columns.shape[1]))
     edge_share = np.empty((structure.n_edges, columns.shape[1]))
-    for level in range(structure.n_levels):
-        units = slice(*structure.unit_level_start[level : level + 2])
-        children = slice(structure.child_start[units.start], structure.child_start[units.stop])
-        if children.start < children.stop:
-            of_unit = sparse.csr_array(
-                (
-                    np.ones(children.stop - children.start),
-                    structure.child[children],
-                    structure.child_start[units.start : units.stop + 1] - children.start,
-                ),
-                shape=(units.stop - units.start, structure.n_sums),
-            )
-            unit_value[units] += of_unit @ sum_value
-        sums = slice(*structure.sum_level_start[level : level + 2])
-        edges = slice(structure.edge_start[sums.start], structure.edge_start[sums.stop])
-        edge_value = unit_value[structure.edge_unit[edges]] + network.log_weights[edges, None]
-        if level == structure.n_levels - 1:
+    for level in _plan(structure).levels:
+        if level.children_of_units is not None:
+            unit_value[level.units] += level.children_of_units @ sum_value
+        edge_value = unit_value[level.edge_unit] + network.log_weights[level.edges, None]
+        if level.is_last:
             return Upward(edge_value, edge_share, z, table_index)
-        starts = structure.edge_start[sums] - edges.start
-        sum_value[sums], edge_share[edges] = mix(edge_value, starts, choice, generator)
+        sum_value[level.sums], edge_share[level.edges] = mix(edge_value, level.edge_starts, choice, generator)
     raise AssertionError("a structure has at least one level")
 
 
@@ -108,7 +96,8 @@ def mix(
     reference = np.where(np.isfinite(largest), largest, 0.0)
     if choice is Choice.BEST:
         return largest, _first(edge_value == np.repeat(reference, counts, axis=0), starts, counts)
-    share = np.exp(edge_value - np.repeat(reference, counts, axis=0))
+    share = edge_value - np.repeat(reference, counts, axis=0)
+    np.exp(share, out=share)
     total = np.add.reduceat(share, starts, axis=0)
     with np.errstate(divide="ignore"):
         value = reference + np.log(total)
@@ -145,19 +134,19 @@ def _leaf_values(network: BoundNetwork, columns: FloatArray) -> tuple[FloatArray
             squares = z * z
         if has_missing:
             squares = np.where(np.isnan(z), -2 * network.square_missing[square.slot, None], squares)
-        value -= 0.5 * (_sum_by_unit(square) @ squares)
+        value -= 0.5 * (_plan(structure).square @ squares)
     if linear.n_slots:
         lines = columns[linear.feature[linear.slot]] * network.linear_slope[linear.slot, None]
         if has_missing:
             lines = np.where(np.isnan(lines), network.linear_missing[linear.slot, None], lines)
-        value += _sum_by_unit(linear) @ lines
+        value += _plan(structure).linear @ lines
     if structure.block.n_slots:
-        value += _sum_by_unit(structure.block) @ columns[structure.block.feature[structure.block.slot]]
+        value += _plan(structure).block @ columns[structure.block.feature[structure.block.slot]]
     codes = columns[table.feature[table.slot]]
     n_states = np.diff(structure.table_offset)[table.slot, None] - 1
     index = np.where(np.isnan(codes), n_states, codes).astype(np.intp) + structure.table_offset[table.slot, None]
     if table.n_slots:
-        value += _sum_by_unit(table) @ network.table_values[index]
+        value += _plan(structure).table @ network.table_values[index]
     return value, z, index
 
 
@@ -194,29 +183,108 @@ def downward(structure: Structure, up: Upward, flow_into_root: FloatArray) -> tu
     unit_flow = np.zeros((structure.n_units, n_rows))
     sum_flow = np.zeros((structure.n_sums, n_rows))
     edge_flow = up.edge_share
-    for level in reversed(range(structure.n_levels)):
-        sums = slice(*structure.sum_level_start[level : level + 2])
-        edges = slice(structure.edge_start[sums.start], structure.edge_start[sums.stop])
-        if level == structure.n_levels - 1:
-            edge_flow[edges] = flow_into_root
+    for level in reversed(_plan(structure).levels):
+        if level.is_last:
+            edge_flow[level.edges] = flow_into_root
         else:
-            edge_flow[edges] *= sum_flow[structure.edge_sum[edges]]
-        _add_rows(unit_flow, structure.edge_unit[edges], edge_flow[edges])
-        units = slice(*structure.unit_level_start[level : level + 2])
-        children = slice(structure.child_start[units.start], structure.child_start[units.stop])
-        counts = np.diff(structure.child_start[units.start : units.stop + 1])
-        _add_rows(sum_flow, structure.child[children], np.repeat(unit_flow[units], counts, axis=0))
+            edge_flow[level.edges] *= sum_flow[level.edge_sum]
+        level.into_units.add(unit_flow, edge_flow[level.edges])
+        if level.children_of_units is not None:
+            level.into_children.add(sum_flow, unit_flow[level.child_unit])
     return edge_flow, unit_flow
 
 
-def _add_rows(target: FloatArray, rows: IntArray, values: FloatArray) -> None:
+class _AddRows:
     """``target[rows] += values``, also where a row is named twice."""
-    unique, inverse = np.unique(rows, return_inverse=True)
-    if len(unique) == len(rows):
-        target[rows] += values
-    else:
-        gather = sparse.csr_array((np.ones(len(rows)), (inverse, np.arange(len(rows)))), shape=(len(unique), len(rows)))
-        target[unique] += gather @ values
+
+    def __init__(self, rows: IntArray) -> None:
+        self.rows, inverse = np.unique(rows, return_inverse=True)
+        self.gather: sparse.csr_array | None = None
+        if len(self.rows) == len(rows):
+            self.rows = rows
+        else:
+            places = (inverse, np.arange(len(rows)))
+            self.gather = sparse.csr_array((np.ones(len(rows)), places), shape=(len(self.rows), len(rows)))
+
+    def add(self, target: FloatArray, values: FloatArray) -> None:
+        target[self.rows] += values if self.gather is None else self.gather @ values
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The units and sums of one level, and how they hang together."""
+
+    is_last: bool
+    units: slice
+    sums: slice
+    edges: slice
+    edge_unit: IntArray
+    edge_sum: IntArray
+    edge_starts: IntArray
+    """Where each sum's edges start, counted from the first edge of the level."""
+    child_unit: IntArray
+    """Unit of each child of the level's units."""
+    children_of_units: sparse.csr_array | None
+    """Adds up the values of each unit's children, shape (units of the level, n_sums); None if there are none."""
+    into_units: _AddRows
+    into_children: _AddRows
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Index arrays that every pass over a structure needs."""
+
+    levels: tuple[_Level, ...]
+    square: sparse.csr_array
+    linear: sparse.csr_array
+    table: sparse.csr_array
+    block: sparse.csr_array
+    """Each adds up the terms of a kind by unit, shape (n_units, n_terms)."""
+    into_blocks: _AddRows
+
+
+_PLANS: WeakKeyDictionary[Structure, _Plan] = WeakKeyDictionary()
+
+
+def _plan(structure: Structure) -> _Plan:
+    """Plan the passes over a structure, once."""
+    if structure not in _PLANS:
+        _PLANS[structure] = _Plan(
+            tuple(_make_level(structure, level) for level in range(structure.n_levels)),
+            _sum_by_unit(structure.square),
+            _sum_by_unit(structure.linear),
+            _sum_by_unit(structure.table),
+            _sum_by_unit(structure.block),
+            _AddRows(structure.block.slot),
+        )
+    return _PLANS[structure]
+
+
+def _make_level(structure: Structure, level: int) -> _Level:
+    units = slice(*structure.unit_level_start[level : level + 2])
+    sums = slice(*structure.sum_level_start[level : level + 2])
+    edges = slice(structure.edge_start[sums.start], structure.edge_start[sums.stop])
+    child_start = structure.child_start[units.start : units.stop + 1]
+    children = structure.child[child_start[0] : child_start[-1]]
+    children_of_units = None
+    if len(children):
+        children_of_units = sparse.csr_array(
+            (np.ones(len(children)), children, child_start - child_start[0]),
+            shape=(units.stop - units.start, structure.n_sums),
+        )
+    return _Level(
+        is_last=level == structure.n_levels - 1,
+        units=units,
+        sums=sums,
+        edges=edges,
+        edge_unit=structure.edge_unit[edges],
+        edge_sum=structure.edge_sum[edges],
+        edge_starts=structure.edge_start[sums] - edges.start,
+        child_unit=np.repeat(np.arange(units.start, units.stop), np.diff(child_start)),
+        children_of_units=children_of_units,
+        into_units=_AddRows(structure.edge_unit[edges]),
+        into_children=_AddRows(children),
+    )
 
 
 def statistics(
@@ -242,7 +310,7 @@ def statistics(
 
     table_total = np.bincount(up.table_index.ravel(), unit_flow[table.unit].ravel(), len(network.table_values))
     block_flow = np.zeros((structure.block.n_slots, len(features)))
-    _add_rows(block_flow, structure.block.slot, unit_flow[structure.block.unit])
+    _plan(structure).into_blocks.add(block_flow, unit_flow[structure.block.unit])
     return Statistics(
         objective,
         edge_flow.sum(axis=1),

@@ -2,7 +2,8 @@
 
 Sums are visited depth first, and a sum's units just before it, so that their values are still in cache when the sum
 reads them. A unit with one parent needs its value only then: such units take turns in a few rows of working memory. A
-unit with several parents keeps a row of its own.
+unit with several parents keeps a row of its own. A sum's value is needed until its last parent has read it; without a
+downward pass its row then goes to another sum, so that a large network needs no more working memory than a small one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ class Schedule:
     unit_row: IntArray
     n_unit_rows: int
     first_shared_row: int
+    sum_row: IntArray
+    """Row of working memory of each sum, for an upward pass that no downward pass follows."""
+    n_sum_rows: int
     renormalise: BoolArray
     """For each entry of ``Structure.child``: fold the mantissa into the exponent after multiplying this child."""
 
@@ -49,6 +53,7 @@ def make_schedule(structure: Structure) -> Schedule:
                 n_rows += 1
             order.append(unit)
         starts.append(len(order))
+    sum_row = _recycle_rows(structure, sum_order, order, starts)
     return Schedule(
         sum_order=sum_order,
         unit_order=np.array(order, dtype=np.intp),
@@ -56,6 +61,8 @@ def make_schedule(structure: Structure) -> Schedule:
         unit_row=unit_row,
         n_unit_rows=n_rows,
         first_shared_row=fan_out,
+        sum_row=sum_row,
+        n_sum_rows=int(sum_row.max()) + 1,
         renormalise=_renormalise(structure),
     )
 
@@ -78,6 +85,25 @@ def _depth_first(structure: Structure) -> IntArray:
             children = structure.child[slice(*structure.child_start[unit : unit + 2])]
             stack.extend((int(child), False) for child in children if not done[child])
     return np.array(order, dtype=np.intp)
+
+
+def _recycle_rows(structure: Structure, sum_order: IntArray, unit_order: list[int], unit_start: list[int]) -> IntArray:
+    """Give each sum a row that no other sum needs before the last parent of this one has read it."""
+    sum_row = np.empty(structure.n_sums, dtype=np.intp)
+    unread = np.bincount(structure.child, minlength=structure.n_sums)
+    free: list[int] = []
+    n_rows = 0
+    for turn, which in enumerate(sum_order):
+        for unit in unit_order[unit_start[turn] : unit_start[turn + 1]]:
+            for child in structure.child[slice(*structure.child_start[unit : unit + 2])]:
+                unread[child] -= 1
+                if unread[child] == 0:
+                    free.append(int(sum_row[child]))
+        if not free:
+            free.append(n_rows)
+            n_rows += 1
+        sum_row[which] = free.pop()
+    return sum_row
 
 
 def _renormalise(structure: Structure) -> BoolArray:
