@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from safespn.learning.structure import learn_spn
 from safespn.network.files import ModelFileError
 from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
 from safespn.network.nodes import Product, Sum
