@@ -10,6 +10,7 @@ between two columns of codes it is, to first order, the chi-square test of their
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -18,10 +19,11 @@ from scipy.sparse.csgraph import connected_components
 from safespn.learning.structure.univariate import Slice
 from safespn.typing import FloatArray, IntArray
 
-N_FUNCTIONS = 6
+N_SINES = 6
+N_COSINES = 4
 SINE_SCALE = 6.0
 SMALLEST_EIGENVALUE = 1e-3
-LARGEST_SAMPLE = 5000
+LARGEST_SAMPLE = 2000
 
 
 def independent_groups(part: Slice, alpha: float, method: str, generator_seed: int) -> list[IntArray]:
@@ -57,64 +59,82 @@ def pairwise_p_values(part: Slice, method: str, generator_seed: int) -> FloatArr
     seen = observed.T @ (observed * weights[:, None])
     white, rank = _whiten(blocks, observed, weights)
     flat = white.reshape(len(white), n_columns * width)
-    cross = (flat.T @ (flat * weights[:, None])).reshape(n_columns, width, n_columns, width).transpose(0, 2, 1, 3)
-    cross = cross / np.maximum(seen, 1e-300)[:, :, None, None]
-    singular = np.minimum(np.linalg.svd(cross, compute_uv=False), 1 - 1e-12)
-    # Bartlett's approximation, with the number of rows that observe both columns.
-    effective = np.maximum(seen - 1 - (rank[:, None] + rank[None, :] + 1) / 2, 0.0)
-    statistic = -effective * np.log1p(-(singular**2)).sum(axis=2)
-    freedom = rank[:, None] * rank[None, :]
-    p_value = stats.chi2.sf(statistic, np.maximum(freedom, 1))
-    return np.where(freedom > 0, p_value, 1.0)
+    cross = (flat.T @ (flat * weights[:, None])).reshape(n_columns, width, n_columns, width)
+    first, second = np.triu_indices(n_columns, k=1)
+    seen = seen[first, second]
+    cross = cross[first, :, second, :] / np.maximum(seen, 1e-300)[:, None, None]
+    freedom = rank[first] * rank[second]
+    # Bartlett's approximation, with the number of rows that observe both columns; the sum of log(1 - correlation ** 2)
+    # is a log determinant.
+    effective = np.maximum(seen - 1 - (rank[first] + rank[second] + 1) / 2, 0.0)
+    remaining = np.eye(width) - (1 - 1e-9) * cross @ cross.transpose(0, 2, 1)
+    statistic = -effective * np.log(np.clip(np.linalg.det(remaining), 1e-100, 1.0))
+    p_values = np.ones((n_columns, n_columns))
+    p_values[first, second] = np.where(freedom > 0, stats.chi2.sf(statistic, np.maximum(freedom, 1)), 1.0)
+    return np.minimum(p_values, p_values.T)
 
 
-def _bases(part: Slice, functions: Callable[[FloatArray, int], FloatArray], seed: int) -> tuple[FloatArray, FloatArray]:
+def _bases(part: Slice, functions: Basis, seed: int) -> tuple[FloatArray, FloatArray]:
     """Functions of every column, shape (n_rows, n_columns, width), zero-padded; and the mask of observed cells."""
     n_rows = len(part.weights)
-    blocks: list[FloatArray] = []
-    masks: list[FloatArray] = []
-    for values, observed in ((part.real, part.real_observed), (part.counts, part.counts_observed)):
-        for column in range(values.shape[1]):
-            mask = np.ones(n_rows) if observed is None else observed[:, column]
-            blocks.append(functions(_ranks(values[:, column], part.weights * mask), seed))
-            masks.append(mask)
-    for start, stop in zip(part.state_start[:-1], part.state_start[1:], strict=True):
-        blocks.append(part.codes[:, start:stop])
-        masks.append(part.codes[:, start:stop].sum(axis=1))
-    width = max(block.shape[1] for block in blocks)
-    padded = np.zeros((n_rows, len(blocks), width))
-    for column, block in enumerate(blocks):
-        padded[:, column, : block.shape[1]] = block
-    return padded, np.stack(masks, axis=1)
+    numbers = np.concatenate([part.real, part.counts], axis=1)
+    observed = np.ones((n_rows, part.n_columns))
+    n_real, n_numbers = part.real.shape[1], numbers.shape[1]
+    if part.real_observed is not None:
+        observed[:, :n_real] = part.real_observed
+    if part.counts_observed is not None:
+        observed[:, n_real:n_numbers] = part.counts_observed
+    of_numbers = functions(_ranks(numbers, part.weights[:, None] * observed[:, :n_numbers]), seed)
+    width = max(of_numbers.shape[2] if n_numbers else 0, np.diff(part.state_start).max(initial=0))
+    blocks = np.zeros((n_rows, part.n_columns, width))
+    if n_numbers:
+        blocks[:, :n_numbers, : of_numbers.shape[2]] = of_numbers
+    for position, (start, stop) in enumerate(zip(part.state_start[:-1], part.state_start[1:], strict=True)):
+        blocks[:, n_numbers + position, : stop - start] = part.codes[:, start:stop]
+        observed[:, n_numbers + position] = part.codes[:, start:stop].sum(axis=1)
+    return blocks, observed
 
 
 def _ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted mid-ranks scaled to (0, 1): the share of weight below a value plus half the share at it."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    mass = np.add.reduceat(weights[order], np.nonzero(first)[0])
-    below = np.cumsum(mass) - mass
-    rank = np.empty(len(values))
-    rank[order] = ((below + mass / 2) / max(mass.sum(), 1e-300))[np.cumsum(first) - 1]
-    return rank
+    """Weighted mid-ranks of each column scaled to (0, 1): the share of weight below a value plus half that at it."""
+    order = np.argsort(values, axis=0)
+    ordered, mass = np.take_along_axis(values, order, axis=0), np.take_along_axis(weights, order, axis=0)
+    upto = np.cumsum(mass, axis=0)
+    share = (upto - mass / 2) / np.maximum(upto[-1:], 1e-300)
+    tied = np.zeros(ordered.shape, dtype=bool)
+    tied[1:] = ordered[1:] == ordered[:-1]
+    for column in np.nonzero(tied.any(axis=0))[0]:
+        starts = np.nonzero(~tied[:, column])[0]
+        before = np.concatenate([[0.0], upto[starts[1:] - 1, column]])
+        middle = (before + np.append(before[1:], upto[-1, column])) / 2 / max(upto[-1, column], 1e-300)
+        share[:, column] = np.repeat(middle, np.diff(np.append(starts, len(values))))
+    ranks = np.empty_like(share)
+    np.put_along_axis(ranks, order, share, axis=0)
+    return ranks
 
 
 def _sines(ranks: FloatArray, seed: int) -> FloatArray:
     generator = np.random.default_rng(seed)
-    slope, phase = generator.normal(0.0, SINE_SCALE, N_FUNCTIONS), generator.uniform(0.0, 2 * np.pi, N_FUNCTIONS)
-    return np.asarray(np.sin(ranks[:, None] * slope + phase))
+    slope, phase = generator.normal(0.0, SINE_SCALE, N_SINES), generator.uniform(0.0, 2 * np.pi, N_SINES)
+    return np.asarray(np.sin(ranks[:, :, None] * slope + phase))
 
 
 def _cosines(ranks: FloatArray, seed: int) -> FloatArray:
-    return np.asarray(np.cos(np.pi * ranks[:, None] * np.arange(1, 5)))
+    cosine = np.empty((*ranks.shape, N_COSINES))
+    cosine[:, :, 0] = np.cos(np.pi * ranks)
+    previous: FloatArray | float = 1.0
+    for order in range(1, N_COSINES):  # cos((k + 1) t) = 2 cos(t) cos(k t) - cos((k - 1) t)
+        cosine[:, :, order] = 2 * cosine[:, :, 0] * cosine[:, :, order - 1] - previous
+        previous = cosine[:, :, order - 1]
+    return cosine
 
 
 def _identity(ranks: FloatArray, seed: int) -> FloatArray:
-    return ranks[:, None]
+    return ranks[:, :, None]
 
 
-BASES: dict[str, Callable[[FloatArray, int], FloatArray]] = {"rdc": _sines, "cosine": _cosines, "rank": _identity}
+Basis: TypeAlias = Callable[[FloatArray, int], FloatArray]
+BASES: dict[str, Basis] = {"rdc": _sines, "cosine": _cosines, "rank": _identity}
 
 
 def _whiten(blocks: FloatArray, observed: FloatArray, weights: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -35,9 +35,9 @@ class Describer:
     A Gaussian leaf with mean m and variance v of z-scores is one with mean ``m * scale + shift`` and variance
     ``v * scale ** 2`` of the column itself, so that densities need no further factor.
 
-    A leaf whose rows all hold the same value would be degenerate: any other value, however near, would be impossible.
-    Such a leaf is replaced by a mixture of a narrow leaf at that value and a leaf as broad as that of the rows which its
-    own were chosen from.
+    A leaf whose rows all hold the same value would be degenerate: other values, however near, would be impossible.
+    Such a leaf is replaced by a mixture of a narrow leaf at that value and a leaf as broad as that of the rows which
+    its own were chosen from.
 
     Parameters
     ----------

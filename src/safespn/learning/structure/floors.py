@@ -9,8 +9,8 @@ from safespn.learning.structure.column_types import ColumnType
 from safespn.learning.structure.table import LearningTable
 from safespn.typing import FloatArray
 
-MOST_QUERIES = 1000
-BLOCK_ROWS = 200
+MOST_QUERIES = 500
+BLOCK_ROWS = 50
 SMALLEST_FLOOR = 1e-8
 UNITS = ("squared distance", "distance")
 
@@ -54,17 +54,17 @@ def _smallest_percentile(squared: FloatArray, weights: FloatArray) -> float:
 
 
 def _nearest_squared_distances(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Squared distance of (at most 1000, evenly chosen) rows to the nearest other row."""
+    """Squared distance of (at most 500, evenly chosen) rows to the nearest other row."""
     chosen = np.unique(np.linspace(0, len(values) - 1, MOST_QUERIES).astype(np.intp))
     observed = ~np.isnan(values)
     complete = bool(observed.all())
     filled, mask = np.where(observed, values, 0.0), observed.astype(np.float64)
     nearest = np.empty(len(chosen))
     squares = filled**2
+    length = squares.sum(axis=1)
     for start in range(0, len(chosen), BLOCK_ROWS):
         rows = chosen[start : start + BLOCK_ROWS]
         if complete:
-            length = squares.sum(axis=1)
             distance = length[rows, None] + length - 2 * filled[rows] @ filled.T
         else:
             distance = squares[rows] @ mask.T + mask[rows] @ squares.T - 2 * filled[rows] @ filled.T

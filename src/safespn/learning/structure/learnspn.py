@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safespn.learning.structure.clustering import find_two_clusters
+from safespn.learning.structure.clustering import find_two_clusters, looks_gaussian
 from safespn.learning.structure.dependence import independent_groups
 from safespn.learning.structure.plan import Plan, plan_of
 from safespn.learning.structure.univariate import Leaves, Regularisation, Slice
@@ -90,9 +90,10 @@ class _Grower:
         """Return the rows of two clusters, or nothing if one product of leaves does as well."""
         if part.n_columns == len(part.code_columns) == 1:
             return []  # a mixture of categorical leaves is a categorical leaf
+        if part.n_columns == 1 and looks_gaussian(part):
+            return []
         clusters = find_two_clusters(part, leaves, self.regularisation)
-        single = float(part.weights @ part.log_density(leaves)[:, 0])
-        if clusters is None or clusters.log_likelihood - single <= self._price(part):
+        if clusters is None or clusters.gain <= self._price(part):
             return []
         members = clusters.members
         return list(members) if all(len(rows) for rows in members) else []

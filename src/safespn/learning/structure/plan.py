@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from safespn.learning.structure.univariate import Leaves, Slice
+from safespn.learning.structure.univariate import ROWS_OF_AN_ATOM, Leaves, Slice
 from safespn.typing import BoolArray, FloatArray
-
-ROWS_OF_AN_ATOM = 3.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,11 @@ import numpy as np
 from safespn.learning.structure.column_types import ColumnType
 from safespn.learning.structure.table import LearningTable
 from safespn.network.leaves.poisson import SMALLEST_RATE
-from safespn.typing import FloatArray, IntArray
+from safespn.typing import BoolArray, FloatArray, IntArray
 
+ROWS_OF_AN_ATOM = 3.0
+"""So many rows with the same real value are no coincidence."""
+SMALLEST_WEIGHT = 1e-300
 LOG_TWO_PI = float(np.log(2 * np.pi))
 
 
@@ -67,6 +70,8 @@ class Slice:
     rows, real_columns, count_columns, code_columns : arrays
         Numbers of the rows and columns in the table.
     state_start : array of shape (n_code_columns + 1,)
+    repetitive : array of shape (n_real,)
+        Whether a value occurs repeatedly in a real column of the table.
     """
 
     real: FloatArray
@@ -80,6 +85,7 @@ class Slice:
     count_columns: IntArray
     code_columns: IntArray
     state_start: IntArray
+    repetitive: BoolArray
 
     @property
     def total(self) -> float:
@@ -128,6 +134,7 @@ class Slice:
             real_observed=None if self.real_observed is None else self.real_observed[:, real],
             counts_observed=None if self.counts_observed is None else self.counts_observed[:, counts],
             real_columns=self.real_columns[real],
+            repetitive=self.repetitive[real],
             count_columns=self.count_columns[counts],
             code_columns=self.code_columns[codes],
             state_start=np.concatenate([[0], np.cumsum(np.diff(self.state_start)[codes])]),
@@ -152,18 +159,12 @@ class Slice:
             What ``regularisation.pseudo_rows`` rows are added of; also what a column without any observed cell gets.
         """
         mean, variance = self._fit_real(shares, regularisation, towards)
-        n_products = shares.shape[1]
-        total = shares.sum(axis=0)[:, None]
-        seen = total if self.counts_observed is None else shares.T @ self.counts_observed
-        rate = np.full((n_products, len(self.count_columns)), 1.0)
-        sums = shares.T @ self.counts
-        if towards is not None:
-            seen, sums = seen + regularisation.pseudo_rows, sums + regularisation.pseudo_rows * towards.rate
-            rate = np.repeat(towards.rate, n_products, axis=0)
-        rate = np.maximum(np.divide(sums, seen, out=rate, where=seen > 0), SMALLEST_RATE)
-        frequency = shares.T @ self.codes + regularisation.category_prior
-        if towards is not None:
-            frequency += regularisation.pseudo_rows * np.exp(towards.log_probability)
+        rate = self._fit_counts(shares, regularisation, towards)
+        frequency = np.empty((shares.shape[1], 0))
+        if len(self.code_columns):
+            frequency = shares.T @ self.codes + regularisation.category_prior
+            if towards is not None:
+                frequency += regularisation.pseudo_rows * np.exp(towards.log_probability)
         return Leaves(mean, variance, rate, self._log_normalised(frequency))
 
     def _fit_real(
@@ -171,18 +172,29 @@ class Slice:
     ) -> tuple[FloatArray, FloatArray]:
         first, second = shares.T @ self.real, shares.T @ (self.real * self.real)
         seen = shares.sum(axis=0)[:, None] if self.real_observed is None else shares.T @ self.real_observed
-        seen = np.broadcast_to(seen, first.shape)
-        any_seen = seen > 0
-        prior_mean = np.zeros_like(first) if towards is None else np.repeat(towards.mean, len(first), axis=0)
-        prior_variance = np.ones_like(first) if towards is None else np.repeat(towards.variance, len(first), axis=0)
-        mean = np.divide(first, seen, out=prior_mean, where=any_seen)
-        variance = np.divide(second, seen, out=prior_variance.copy(), where=any_seen)
-        variance = np.where(any_seen, np.maximum(variance - mean**2, 0.0), variance)
+        divisor = np.maximum(seen, SMALLEST_WEIGHT)
+        mean = first / divisor
+        variance = np.maximum(second / divisor - mean**2, 0.0)
+        prior_mean: FloatArray | float = 0.0
+        prior_variance: FloatArray | float = 1.0
         if towards is not None:
-            pseudo = regularisation.pseudo_rows
-            variance = (seen * variance + pseudo * prior_variance) / np.maximum(seen + pseudo, 1e-300)
-            variance = np.where(any_seen, variance, prior_variance)
+            prior_mean, prior_variance, pseudo = towards.mean, towards.variance, regularisation.pseudo_rows
+            variance = (seen * variance + pseudo * prior_variance) / np.maximum(seen + pseudo, SMALLEST_WEIGHT)
+        if not seen.all():
+            mean, variance = np.where(seen > 0, mean, prior_mean), np.where(seen > 0, variance, prior_variance)
         return mean, np.maximum(variance, regularisation.variance_floor[self.real_columns])
+
+    def _fit_counts(self, shares: FloatArray, regularisation: Regularisation, towards: Leaves | None) -> FloatArray:
+        if not len(self.count_columns):
+            return np.empty((shares.shape[1], 0))
+        observed = self.counts_observed
+        seen = shares.sum(axis=0)[:, None] if observed is None else shares.T @ observed
+        total = shares.T @ self.counts
+        if towards is not None:
+            seen, total = seen + regularisation.pseudo_rows, total + regularisation.pseudo_rows * towards.rate
+        unseen = 1.0 if towards is None else towards.rate
+        rate = np.where(seen > 0, total / np.maximum(seen, SMALLEST_WEIGHT), unseen)
+        return np.maximum(rate, SMALLEST_RATE)
 
     def _log_normalised(self, frequency: FloatArray) -> FloatArray:
         if not len(self.code_columns):
@@ -242,7 +254,17 @@ def whole_table(table: LearningTable) -> Slice:
         count_columns=count_columns,
         code_columns=code_columns,
         state_start=np.concatenate([[0], np.cumsum(table.n_states[code_columns])]).astype(np.intp),
+        repetitive=np.array(
+            [_repeats(values, table.weights) for values in table.values[:, real_columns].T], dtype=bool
+        ),
     )
+
+
+def _repeats(values: FloatArray, weights: FloatArray) -> bool:
+    """Say whether some value has the weight of an atom; NaN is no value."""
+    observed = ~np.isnan(values)
+    _, inverse = np.unique(values[observed], return_inverse=True)
+    return bool(np.bincount(inverse, weights[observed]).max() >= ROWS_OF_AN_ATOM)
 
 
 def _without_missing(values: FloatArray) -> tuple[FloatArray, FloatArray | None]:
