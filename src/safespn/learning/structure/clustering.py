@@ -14,6 +14,7 @@ FIRST_ITERATIONS = 6
 MORE_ITERATIONS = 20
 TOLERANCE = 1e-4
 PLAIN_SHAPE = 6.0
+SMALLEST_VARIANCE = 1e-24
 LARGEST_SAMPLE = 1000
 
 
@@ -99,7 +100,9 @@ def looks_gaussian(part: Slice) -> bool:
     total = max(float(weights.sum()), SMALLEST_WEIGHT)
     centred = part.real[:, 0] - weights @ part.real[:, 0] / total
     squared = centred * centred
-    variance = max(float(weights @ squared) / total, SMALLEST_WEIGHT)
+    variance = float(weights @ squared) / total
+    if variance < SMALLEST_VARIANCE:
+        return True
     skewness = float(weights @ (squared * centred)) / total / variance**1.5
     excess = float(weights @ (squared * squared)) / total / variance**2 - 3.0
     return total * (skewness**2 / 6 + excess**2 / 24) < PLAIN_SHAPE

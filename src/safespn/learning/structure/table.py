@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from safespn.learning.structure.column_types import ColumnType, choose_types
 from safespn.network.columns import as_row_weights, as_table
-from safespn.typing import AnyArray, ArrayLike, FloatArray
+from safespn.typing import ArrayLike, FloatArray, IntArray
 
 
 class DegenerateColumnWarning(UserWarning):
@@ -36,6 +36,8 @@ class LearningTable:
         A Gaussian column's own unit is ``z * scale + shift``; 0 and 1 for the other columns.
     n_states : array of shape (n_columns,)
         Number of states of categorical columns, 0 for the others.
+    row_of : array
+        For each of the caller's rows, the distinct row that it became; -1 if its weight is zero.
     """
 
     values: FloatArray
@@ -43,16 +45,22 @@ class LearningTable:
     types: tuple[ColumnType, ...]
     shift: FloatArray
     scale: FloatArray
-    n_states: AnyArray
+    n_states: IntArray
+    row_of: IntArray
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self.values.shape[1])
 
-    def columns_of(self, kind: ColumnType) -> AnyArray:
+    def columns_of(self, kind: ColumnType) -> IntArray:
         """Return the numbers of the columns of one type."""
         return np.array([column for column, own in enumerate(self.types) if own is kind], dtype=np.intp)
+
+    def weighted(self, weights: FloatArray) -> LearningTable:
+        """Return the table with other weights of the distinct rows; rows of weight zero are left out."""
+        kept = weights > 0
+        return replace(self, values=self.values[kept], weights=weights[kept])
 
     def own_units(self) -> FloatArray:
         """Return the rows in the caller's units."""
@@ -71,7 +79,7 @@ def prepare(
     """
     table, names = _as_floats(X)
     weights = as_row_weights(sample_weight, len(table))
-    table, weights = _distinct_rows(table, np.ones(len(table)) if weights is None else weights)
+    table, weights, row_of = _distinct_rows(table, np.ones(len(table)) if weights is None else weights)
     observed = ~np.isnan(table)
     if not observed.any(axis=0).all():
         column = int(np.argmin(observed.any(axis=0)))
@@ -86,7 +94,7 @@ def prepare(
         ]
     ).astype(np.intp)
     shift, scale = _standardisation(table, weights, types, names)
-    return LearningTable((table - shift) / scale, weights, tuple(types), shift, scale, n_states)
+    return LearningTable((table - shift) / scale, weights, tuple(types), shift, scale, n_states, row_of)
 
 
 def _as_floats(X: ArrayLike) -> tuple[FloatArray, list[str]]:
@@ -105,10 +113,11 @@ def _as_floats(X: ArrayLike) -> tuple[FloatArray, list[str]]:
     return table, names
 
 
-def _distinct_rows(table: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _distinct_rows(table: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     """Merge equal rows into one, adding up their weights, and sort the rows by their values."""
-    marked = np.where(np.isnan(table), np.inf, table + 0.0)[weights > 0]
-    weights = weights[weights > 0]
+    kept = np.nonzero(weights > 0)[0]
+    marked = np.where(np.isnan(table), np.inf, table + 0.0)[kept]
+    row_of, weights = np.full(len(table), -1, dtype=np.intp), weights[kept]
     order = np.lexsort(marked.T[::-1])
     marked = marked[order]
     first = np.concatenate([[True], (marked[1:] != marked[:-1]).any(axis=1)])
@@ -117,7 +126,8 @@ def _distinct_rows(table: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
     group = np.cumsum(first) - 1
     sorted_weights = weights[order][np.lexsort((weights[order], group))]
     total = np.add.reduceat(sorted_weights, np.nonzero(first)[0])
-    return np.where(np.isinf(distinct), np.nan, distinct), total
+    row_of[kept[order]] = group
+    return np.where(np.isinf(distinct), np.nan, distinct), total, row_of
 
 
 def _standardisation(
