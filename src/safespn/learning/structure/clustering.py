@@ -105,7 +105,7 @@ def looks_gaussian(part: Slice) -> bool:
         return True
     skewness = float(weights @ (squared * centred)) / total / variance**1.5
     excess = float(weights @ (squared * squared)) / total / variance**2 - 3.0
-    return total * (skewness**2 / 6 + excess**2 / 24) < PLAIN_SHAPE
+    return bool(total * (skewness**2 / 6 + excess**2 / 24) < PLAIN_SHAPE)
 
 
 def _em(part: Slice, shares: FloatArray, single: Leaves, regularisation: Regularisation, n_iterations: int) -> Mixture:

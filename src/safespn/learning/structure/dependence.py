@@ -20,7 +20,7 @@ from safespn.learning.structure.univariate import Slice
 from safespn.typing import FloatArray, IntArray
 
 N_SINES = 6
-N_COSINES = 4
+N_COSINES = 2
 SINE_SCALE = 6.0
 SMALLEST_EIGENVALUE = 1e-3
 LARGEST_SAMPLE = 2000

@@ -12,7 +12,7 @@ from safespn.learning.structure.dependence import BASES
 from safespn.learning.structure.describe import Describer
 from safespn.learning.structure.floors import variance_floors
 from safespn.learning.structure.learnspn import Settings, grow
-from safespn.learning.structure.refine import Shrinkage, refine
+from safespn.learning.structure.refine import Shrinkage, affordable_iterations, refine
 from safespn.learning.structure.table import prepare
 from safespn.learning.structure.truncation import depths_by_score, information_criterion
 from safespn.learning.structure.univariate import Regularisation, whole_table
@@ -25,9 +25,9 @@ def learn_spn(
     X: ArrayLike,
     *,
     leaves: str | Sequence[str] | Mapping[int, str] = "auto",
-    min_rows: float = 10,
+    min_rows: float = 5,
     max_depth: int | None = None,
-    alpha: float = 0.01,
+    alpha: float = 1e-4,
     dependence: str = "cosine",
     criterion: str = "bic",
     truncate: str | None = None,
@@ -35,7 +35,7 @@ def learn_spn(
     weight_prior: float = 0.5,
     category_prior: float = 0.1,
     pseudo_rows: float = 1.0,
-    refine_iterations: int = 10,
+    refine_iterations: int | str = "auto",
     random_state: RandomState = None,
     sample_weight: ArrayLike | None = None,
 ) -> SPN:
@@ -77,8 +77,8 @@ def learn_spn(
         Pseudo-count of every state of a categorical leaf.
     pseudo_rows : float
         A cluster's leaves are drawn towards those of the rows it was split from, as if by so many rows.
-    refine_iterations : int
-        EM steps on the finished network.
+    refine_iterations : int or "auto"
+        EM steps on the finished network; "auto" takes ten, and fewer where they would take longer than the structure.
     random_state : int, generator or None
         Only "rdc" draws anything.
     sample_weight : array-like of shape (n_rows,), optional
@@ -120,6 +120,8 @@ def learn_spn(
         depth, _ = depths_by_score(plan, information_criterion(plan, describer, truncate))
     description = describer.describe(plan, depth)
     spn = SPN(description.root)
+    if refine_iterations == "auto":
+        refine_iterations = affordable_iterations(spn.n_edges, len(table.weights))
     if refine_iterations == 0:
         return spn
     parameters = refine(
@@ -129,7 +131,7 @@ def learn_spn(
         table.weights,
         Prior(weight_prior, LeafPrior(floors * table.scale**2, category_prior)),
         Shrinkage(pseudo_rows, description.broader_variance),
-        refine_iterations,
+        int(refine_iterations),
     )
     return SPN._from_parameters(spn._structure, parameters)
 
@@ -157,8 +159,10 @@ def _check(
         raise ValueError(f"truncate must be None, 'aic' or 'bic', got {truncate!r}")
 
 
-def _check_priors(weight_prior: float, category_prior: float, pseudo_rows: float, refine_iterations: int) -> None:
+def _check_priors(weight_prior: float, category_prior: float, pseudo_rows: float, refine_iterations: int | str) -> None:
     priors = {"weight_prior": weight_prior, "category_prior": category_prior, "pseudo_rows": pseudo_rows}
-    for name, value in {**priors, "refine_iterations": refine_iterations}.items():
+    for name, value in priors.items():
         if not value >= 0:
             raise ValueError(f"{name} must not be negative, got {value}")
+    if refine_iterations != "auto" and (isinstance(refine_iterations, str) or refine_iterations < 0):
+        raise ValueError(f"refine_iterations must be 'auto' or not negative, got {refine_iterations!r}")

@@ -14,6 +14,9 @@ from safespn.network.leaves.gaussian import GaussianFamily
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import FloatArray
 
+FREE_WORK = 3e7
+WORK_PER_ROW = 3000
+
 
 @dataclass(frozen=True, eq=False)
 class Shrinkage:
@@ -49,6 +52,14 @@ class Shrinkage:
             if group == group_index:
                 target[row] = self.broader_variance.get(id(structure.nodes[position]), np.nan)
         return target
+
+
+def affordable_iterations(n_edges: int, n_rows: int) -> int:
+    """Return a number of EM steps, at most ten, whose time stays proportional to the number of rows.
+
+    A network learned from more rows has more edges, so that a fixed number of steps would take quadratic time.
+    """
+    return int(min(10, (FREE_WORK + WORK_PER_ROW * n_rows) // (max(n_edges, 1) * n_rows)))
 
 
 def refine(
