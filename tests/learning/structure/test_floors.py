@@ -51,7 +51,8 @@ def test_codes_and_counts_take_no_part():
 
 def test_every_leaf_of_a_network_respects_the_bound():
     generator = np.random.default_rng(0)
-    table = np.round(generator.normal(size=(200, 3)), 1) * [1.0, 50.0, 1e-3]
+    cluster = np.repeat([0.0, 10.0, 20.0], 70)
+    table = np.column_stack([cluster, cluster + generator.normal(0.0, 0.5, 210)]) * [1.0, 1e-3]
     floors = variance_floors(prepare(table, None, "gaussian"), 0.5) * table.var(axis=0)
     nodes = walk(learn_spn(table, leaves="gaussian", variance_floor=0.5).root)
     gaussians = [node for node in nodes if isinstance(node, Gaussian)]
