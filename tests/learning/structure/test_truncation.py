@@ -22,7 +22,7 @@ def deep():
     floors = variance_floors(prepared, 1e-3)
     settings = Settings(5, None, 0.05, "cosine", "aic", 0)
     plan = grow(whole_table(prepared), settings, Regularisation(floors, 1.0, 0.1))
-    return plan, Describer(prepared, floors, 0.5), table
+    return plan, Describer(prepared, floors, 0.5, 1.0), table
 
 
 def test_every_depth_is_a_valid_network(deep):

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from safespn.learning.structure.blocks import GaussianBlock
 from safespn.learning.structure.plan import Plan
+from safespn.learning.structure.refine import Target
 from safespn.learning.structure.table import LearningTable
-from safespn.network.leaves import Categorical, Gaussian, Poisson
+from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
 from safespn.network.nodes import Leaf, Node, Product, Sum
-from safespn.typing import FloatArray
+from safespn.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +22,12 @@ class Description:
     Parameters
     ----------
     root : Node
-    broader_variance : dict
-        By the ``id`` of a Gaussian leaf, in the squared unit of its column; a leaf at a frequent value is not in it.
+    targets : dict
+        By the ``id`` of a Gaussian leaf, in the caller's units; a leaf at a frequent value is not in it.
     """
 
     root: Node
-    broader_variance: dict[int, float]
+    targets: dict[int, Target]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +47,19 @@ class Describer:
         In units of z-scores.
     weight_prior : float
         Pseudo-count of every child of a sum.
+    pseudo_rows : float
+        How strongly univariate leaves are drawn towards broader ones.
     """
 
     table: LearningTable
     variance_floor: FloatArray
     weight_prior: float
+    pseudo_rows: float
 
     def describe(self, plan: Plan, depth: int | None = None) -> Description:
         """Describe a tree, cut after ``depth`` splits (None: not cut)."""
-        writer = _Writer(self.table, self.variance_floor, self.weight_prior)
-        return Description(writer.node(plan, depth), writer.broader_variance)
+        writer = _Writer(self.table, self.variance_floor, self.weight_prior, self.pseudo_rows)
+        return Description(writer.node(plan, depth), writer.targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +67,12 @@ class _Writer:
     table: LearningTable
     variance_floor: FloatArray
     weight_prior: float
-    broader_variance: dict[int, float] = field(default_factory=dict)
+    pseudo_rows: float
+    targets: dict[int, Target] = field(default_factory=dict)
 
     def node(self, plan: Plan, depth: int | None) -> Node:
         if not plan.children or depth == 0:
-            leaves = self._leaves(plan)
+            leaves = self._leaves(plan, None if depth == 0 else plan.block)
             return leaves[0] if len(leaves) == 1 else Product(leaves)
         below = None if depth is None else depth - 1
         nodes = [self.node(child, below) for child in plan.children]
@@ -78,12 +84,15 @@ class _Writer:
         counts = np.array(totals) + self.weight_prior
         return list(counts / counts.sum())
 
-    def _leaves(self, plan: Plan) -> list[Node]:
-        """Return the univariate leaves in the order of their columns."""
+    def _leaves(self, plan: Plan, block: GaussianBlock | None) -> list[Node]:
+        """Return the leaves in the order of their (first) columns."""
         part, leaves = plan.part, plan.leaves
         nodes: dict[int, Node] = {}
-        for position, column in enumerate(part.real_columns):
-            nodes[int(column)] = self._gaussian(plan, position, int(column))
+        if block is not None:
+            nodes[int(part.real_columns[0])] = self._multivariate(part.real_columns, block)
+        else:
+            for position, column in enumerate(part.real_columns):
+                nodes[int(column)] = self._gaussian(plan, position, int(column))
         for position, column in enumerate(part.count_columns):
             nodes[int(column)] = Poisson(int(column), rate=leaves.rate[0, position])
         for position, column in enumerate(part.code_columns):
@@ -91,6 +100,14 @@ class _Writer:
             probability = np.exp(leaves.log_probability[0, states])
             nodes[int(column)] = Categorical(int(column), probability / probability.sum())
         return [nodes[column] for column in sorted(nodes)]
+
+    def _multivariate(self, columns: IntArray, block: GaussianBlock) -> Leaf:
+        scale = self.table.scale[columns]
+        unit = np.outer(scale, scale)
+        mean = block.mean * scale + self.table.shift[columns]
+        leaf = MultivariateGaussian(columns.tolist(), mean=mean, covariance=block.covariance * unit)
+        self.targets[id(leaf)] = Target(block.broader * unit, block.pseudo_rows)
+        return leaf
 
     def _gaussian(self, plan: Plan, position: int, column: int) -> Node:
         scale = self.table.scale[column]
@@ -105,7 +122,7 @@ class _Writer:
         return Sum([narrow, escape], self._weights([plan.total, 0.0]))
 
     def _drawn(self, leaf: Leaf, broader: float) -> Leaf:
-        self.broader_variance[id(leaf)] = broader
+        self.targets[id(leaf)] = Target(np.array([[broader]]), self.pseudo_rows)
         return leaf
 
 

@@ -25,6 +25,7 @@ def learn_spn(
     X: ArrayLike,
     *,
     leaves: str | Sequence[str] | Mapping[int, str] = "auto",
+    multivariate: bool = False,
     min_rows: float = 5,
     max_depth: int | None = None,
     alpha: float = 1e-4,
@@ -35,6 +36,7 @@ def learn_spn(
     weight_prior: float = 0.5,
     category_prior: float = 0.1,
     pseudo_rows: float = 1.0,
+    covariance_strength: float = 0.5,
     refine_iterations: int | str = "auto",
     random_state: RandomState = None,
     sample_weight: ArrayLike | None = None,
@@ -55,6 +57,9 @@ def learn_spn(
         Leaf family: "gaussian", "categorical" (codes 0, 1, 2, ...), "poisson" or "auto" for all columns, per column, or
         by column number. "auto" takes small codes of at least ten rows each as categorical, counts as Poisson where
         that fits better, everything else as Gaussian.
+    multivariate : bool
+        Let real columns that stay dependent end in one multivariate Gaussian leaf, where the criterion prefers that to
+        splitting further.
     min_rows : float
         Parts with less weight than this are not split.
     max_depth : int, optional
@@ -77,6 +82,8 @@ def learn_spn(
         Pseudo-count of every state of a categorical leaf.
     pseudo_rows : float
         A cluster's leaves are drawn towards those of the rows it was split from, as if by so many rows.
+    covariance_strength : float
+        The same for the covariance of a multivariate leaf: as if by so many rows per column.
     refine_iterations : int or "auto"
         EM steps on the finished network; "auto" takes ten, and fewer where they would take longer than the structure.
     random_state : int, generator or None
@@ -112,9 +119,11 @@ def learn_spn(
     table = prepare(X, sample_weight, leaves)
     floors = variance_floors(table, variance_floor)
     regularisation = Regularisation(floors, pseudo_rows, category_prior)
-    settings = Settings(min_rows, max_depth, alpha, dependence, criterion, _seed(random_state))
+    settings = Settings(
+        min_rows, max_depth, alpha, dependence, criterion, _seed(random_state), multivariate, covariance_strength
+    )
     plan = grow(whole_table(table), settings, regularisation)
-    describer = Describer(table, floors, weight_prior)
+    describer = Describer(table, floors, weight_prior, pseudo_rows)
     depth = None
     if truncate is not None:
         depth, _ = depths_by_score(plan, information_criterion(plan, describer, truncate))
@@ -130,7 +139,7 @@ def learn_spn(
         table.own_units(),
         table.weights,
         Prior(weight_prior, LeafPrior(floors * table.scale**2, category_prior)),
-        Shrinkage(pseudo_rows, description.broader_variance),
+        Shrinkage(spn._structure, description.targets),
         int(refine_iterations),
     )
     return SPN._from_parameters(spn._structure, parameters)

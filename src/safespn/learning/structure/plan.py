@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from safespn.learning.structure.blocks import GaussianBlock
 from safespn.learning.structure.univariate import ROWS_OF_AN_ATOM, Leaves, Slice
 from safespn.typing import BoolArray, FloatArray
 
@@ -33,6 +34,8 @@ class Plan:
         Empty where the product of leaves stays.
     splits_rows : bool
         Whether the children are clusters of rows (a sum) or groups of columns (a product).
+    block : GaussianBlock, optional
+        Models the real columns together; such a node has no children.
     """
 
     part: Slice
@@ -42,10 +45,13 @@ class Plan:
     atoms: BoolArray
     children: tuple[Plan, ...] = field(default=())
     splits_rows: bool = False
+    block: GaussianBlock | None = None
 
     @property
     def depth(self) -> int:
-        """Number of splits on the longest path."""
+        """Number of splits on the longest path; a block counts as one, since a cut at its node undoes it."""
+        if self.block is not None:
+            return 1
         return 1 + max(child.depth for child in self.children) if self.children else 0
 
 
@@ -56,6 +62,7 @@ def plan_of(
     variance_floor: FloatArray,
     children: tuple[Plan, ...] = (),
     splits_rows: bool = False,
+    block: GaussianBlock | None = None,
 ) -> Plan:
     """Make a node of the tree for a slice; a cluster that is itself split into clusters hands these up."""
     if splits_rows:
@@ -68,6 +75,7 @@ def plan_of(
         _atoms(part, leaves, variance_floor),
         children,
         splits_rows,
+        block,
     )
 
 

@@ -10,7 +10,6 @@ from safespn.engine import passes
 from safespn.engine.bound import bind
 from safespn.engine.statistics import Statistics
 from safespn.learning.parameters import Prior, maximise
-from safespn.network.leaves.gaussian import GaussianFamily
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import FloatArray
 
@@ -19,39 +18,54 @@ WORK_PER_ROW = 3000
 
 
 @dataclass(frozen=True, eq=False)
-class Shrinkage:
-    """Draws each Gaussian leaf's variance towards that of a broader group of rows.
+class Target:
+    """What the variance or covariance of a Gaussian leaf is drawn towards, as if by ``pseudo_rows`` rows of it.
 
     Parameters
     ----------
+    covariance : array of shape (d, d)
+        In the units of the leaf's columns; d is 1 for a univariate leaf.
     pseudo_rows : float
-        Strength: so many rows of the broader variance are added.
-    broader_variance : dict
+    """
+
+    covariance: FloatArray
+    pseudo_rows: float
+
+
+class Shrinkage:
+    """Draws (co)variances of Gaussian leaves towards those of broader groups of rows.
+
+    Parameters
+    ----------
+    structure : Structure
+    targets : dict
         By the ``id`` of a leaf's node; other leaves are left alone.
     """
 
-    pseudo_rows: float
-    broader_variance: dict[int, float]
-
-    def apply(self, structure: Structure, parameters: Parameters, statistics: Statistics) -> Parameters:
-        """Return parameters with the Gaussian variances drawn towards the broader ones."""
-        leaves = list(parameters.leaves)
-        for index, group in enumerate(structure.groups):
-            if not isinstance(group.family, GaussianFamily):
-                continue
-            target = self._targets(structure, index)
-            flow = statistics.of_group(structure, index)[0][:, 0]
-            mean, variance = leaves[index].T
-            drawn = (flow * variance + self.pseudo_rows * target) / np.maximum(flow + self.pseudo_rows, 1e-300)
-            leaves[index] = np.column_stack([mean, np.where(np.isnan(target), variance, drawn)])
-        return Parameters(parameters.log_weights, tuple(leaves))
-
-    def _targets(self, structure: Structure, group_index: int) -> FloatArray:
-        target = np.full(structure.groups[group_index].n_leaves, np.nan)
+    def __init__(self, structure: Structure, targets: dict[int, Target]) -> None:
+        self.structure = structure
+        self.rows: dict[int, list[tuple[int, Target]]] = {}
         for position, (group, row) in structure.leaf_position.items():
-            if group == group_index:
-                target[row] = self.broader_variance.get(id(structure.nodes[position]), np.nan)
-        return target
+            target = targets.get(id(structure.nodes[position]))
+            if target is not None:
+                self.rows.setdefault(group, []).append((row, target))
+
+    def apply(self, parameters: Parameters, statistics: Statistics) -> Parameters:
+        """Return parameters with the (co)variances drawn towards their targets."""
+        leaves = list(parameters.leaves)
+        for group, entries in self.rows.items():
+            which = np.array([row for row, _ in entries])
+            target = np.array([entry.covariance.ravel() for _, entry in entries])
+            strength = np.array([entry.pseudo_rows for _, entry in entries])[:, None]
+            flow = statistics.of_group(self.structure, group)[0][which, 0][:, None]
+            values = leaves[group].copy()
+            own = values[which, -target.shape[1] :]
+            total = np.maximum(flow + strength, 1e-300)
+            values[which, -target.shape[1] :] = np.where(
+                flow + strength > 0, (flow * own + strength * target) / total, own
+            )
+            leaves[group] = values
+        return Parameters(parameters.log_weights, tuple(leaves))
 
 
 def affordable_iterations(n_edges: int, n_rows: int) -> int:
@@ -75,5 +89,5 @@ def refine(
     for _ in range(n_iterations):
         statistics = passes.statistics(bind(structure, parameters), table, None, weights, n_passes=n_iterations)
         parameters = maximise(structure, parameters, statistics, prior)
-        parameters = shrinkage.apply(structure, parameters, statistics)
+        parameters = shrinkage.apply(parameters, statistics)
     return parameters
