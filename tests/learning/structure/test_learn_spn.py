@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safespn import SPN, Categorical, Gaussian, Poisson, Product, Sum, learn_spn
+from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Poisson, Product, Sum, learn_spn
 from safespn.learning.structure import DegenerateColumnWarning
 from safespn.network.nodes import walk
 
@@ -65,10 +65,11 @@ def random_tables(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(random_tables(), st.sampled_from([None, "aic"]), st.sampled_from(["cosine", "rdc", "rank"]))
-def test_random_tables_give_valid_networks_whatever_the_order_of_the_rows(case, truncate, dependence):
+@given(random_tables(), st.sampled_from([None, "aic"]), st.sampled_from(["cosine", "rdc", "rank"]), st.booleans())
+def test_random_tables_give_valid_networks_whatever_the_order_of_the_rows(case, truncate, dependence, multivariate):
     table, families, weights = case
-    options = {"leaves": families, "truncate": truncate, "dependence": dependence, "min_rows": 5, "random_state": 0}
+    options = {"leaves": families, "truncate": truncate, "dependence": dependence, "random_state": 0}
+    options["multivariate"] = multivariate
     order = np.random.default_rng(1).permutation(len(table))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateColumnWarning)
@@ -257,9 +258,10 @@ class TestBadInput:
         np.testing.assert_allclose(spn.log_likelihood(table), plain.log_likelihood(table[:, :2]))
 
     def test_fewer_rows_than_min_rows(self):
-        spn = learn_spn(two_blobs(), min_rows=1000)
+        spn = learn_spn(two_blobs(), min_rows=1000, multivariate=False)
         assert isinstance(spn.root, Product)
         assert spn.n_nodes == 3
+        assert isinstance(learn_spn(two_blobs(), min_rows=1000).root, MultivariateGaussian)
 
     @pytest.mark.parametrize(
         ("option", "value"),

@@ -9,7 +9,7 @@ import numpy as np
 from safespn.learning.structure.univariate import SMALLEST_WEIGHT, Leaves, Slice
 from safespn.network.leaves import MultivariateGaussian
 from safespn.network.leaves import family as leaf_family
-from safespn.typing import FloatArray
+from safespn.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +58,16 @@ def fit_block(part: Slice, broader: FloatArray | None, variance_floor: FloatArra
         broader = np.diag(np.diag(covariance))
     pseudo_rows = strength * len(mean)
     drawn = (part.total * covariance + pseudo_rows * broader) / (part.total + pseudo_rows)
-    return GaussianBlock(mean, _floored(drawn, part, variance_floor), broader, pseudo_rows)
+    return GaussianBlock(mean, floored_covariance(drawn, part.real_columns, variance_floor), broader, pseudo_rows)
 
 
-def _floored(covariance: FloatArray, part: Slice, variance_floor: FloatArray) -> FloatArray:
+def floored_covariance(covariance: FloatArray, columns: IntArray, variance_floor: FloatArray) -> FloatArray:
     """Raise eigenvalues that are below the variance floor."""
     d = len(covariance)
+    if d == 0:
+        return covariance
     parameters = np.concatenate([np.zeros(d), covariance.ravel()])[None]
-    leaves = leaf_family.Leaves(part.real_columns[None], np.zeros(1, dtype=np.intp))
+    leaves = leaf_family.Leaves(columns[None], np.zeros(1, dtype=np.intp))
     prior = leaf_family.LeafPrior(variance_floor)
     constrained = MultivariateGaussian.family.constrain(parameters, leaves, prior)
     return np.asarray(constrained[0, d:].reshape(d, d))

@@ -28,7 +28,7 @@ class Settings:
     criterion: str
     seed: int
     multivariate: bool = False
-    covariance_strength: float = 0.5
+    covariance_strength: float = 0.2
 
 
 def grow(part: Slice, settings: Settings, regularisation: Regularisation) -> Plan:
