@@ -1,4 +1,4 @@
-"""Seconds that a peer takes to learn a structure; with the peer's Python: peer_speed.py deeprob|spflow FILE MIN_ROWS."""
+"""Seconds a peer takes to learn a structure; with the peer's Python: peer_speed.py deeprob|spflow FILE MIN_ROWS."""
 
 from __future__ import annotations
 

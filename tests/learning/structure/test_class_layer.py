@@ -78,6 +78,25 @@ def test_order_of_the_rows_does_not_matter(structure):
     np.testing.assert_allclose(first.log_joint(table), second.log_joint(table), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("structure", ["copied", "per_class"])
+def test_validation_rows_choose_the_depth(structure):
+    generator = np.random.default_rng(0)
+    classes = generator.integers(2, size=60)
+    table = np.where(classes, 1.0, 0.0)[:, None] + generator.normal(size=(60, 6))
+    new = generator.integers(2, size=500)
+    rows = np.where(new, 1.0, 0.0)[:, None] + generator.normal(size=(500, 6))
+    options = {"structure": structure, "criterion": "aic", "alpha": 0.5, "multivariate": False}
+    deep = learn_class_spn(table, classes, 2, **options)
+    cut = learn_class_spn(table, classes, 2, validation=(rows, new), **options)
+
+    def score(spn):
+        joint = spn.log_joint(rows)
+        return (joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))[np.arange(500), new].mean()
+
+    assert score(cut) > score(deep)
+    assert cut.depth < deep.depth
+
+
 def test_a_class_without_rows_is_an_error():
     table, classes = labelled_table()
     with pytest.raises(ValueError, match="class 2 has no labelled row"):

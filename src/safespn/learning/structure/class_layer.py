@@ -55,7 +55,7 @@ class ClassLayer:
         """Learn one structure from all rows, without labels."""
         return grow(whole_table(self.table), self.settings, self.regularisation)
 
-    def learn(self, structure: str, class_weights: FloatArray, plan: Plan | None) -> SPN:
+    def learn(self, structure: str, class_weights: FloatArray, plan: Plan | None, depth: int | None = None) -> SPN:
         """Learn a class network.
 
         Parameters
@@ -66,26 +66,31 @@ class ClassLayer:
             Weight of the rows that are labelled with each class.
         plan : Plan or None
             The structure of all rows, for those that start from it.
+        depth : int, optional
+            Cut the structures after so many splits.
         """
         totals = class_weights.sum(axis=1) + self.weight_prior
-        children = self._children(structure, class_weights, plan)
+        children = self._children(structure, class_weights, plan, depth)
         return SPN(Sum(children, (totals / totals.sum()).tolist()))
 
-    def _children(self, structure: str, class_weights: FloatArray, plan: Plan | None) -> list[Node]:
+    def _children(self, structure: str, class_weights: FloatArray, plan: Plan | None, depth: int | None) -> list[Node]:
         if structure == "tied":
             return self._tied(class_weights)
         if structure == "per_class":
             tables = [self._table_of(weights) for weights in class_weights]
             plans = [grow(whole_table(table), self.settings, self.regularisation) for table in tables]
             return [
-                self._fitted(self._describer.describe(own), table).root
+                self._fitted(self._describer.describe(own, depth), table).root
                 for own, table in zip(plans, tables, strict=True)
             ]
         assert plan is not None
         if structure == "shared":
-            shared = self._fitted(self._describer.describe(plan), self.table)
+            shared = self._fitted(self._describer.describe(plan, depth), self.table)
             return [self._reweighted(shared, self._table_of(weights)) for weights in class_weights]
-        return [self._fitted(self._describer.describe(plan), self._table_of(weights)).root for weights in class_weights]
+        return [
+            self._fitted(self._describer.describe(plan, depth), self._table_of(weights)).root
+            for weights in class_weights
+        ]
 
     @property
     def _describer(self) -> Describer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from safespn.learning.structure.floors import variance_floors
 from safespn.learning.structure.learnspn import Settings
 from safespn.learning.structure.plan import Plan
 from safespn.learning.structure.table import LearningTable, prepare
+from safespn.learning.structure.truncation import conditional_likelihood, depths_by_score
 from safespn.learning.structure.univariate import Regularisation
 from safespn.spn import SPN
 from safespn.typing import ArrayLike, FloatArray, IntArray
@@ -39,6 +41,7 @@ def learn_class_spn(
     pooling: float = 1.0,
     refine_iterations: int = 10,
     n_folds: int = 5,
+    validation: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
 ) -> SPN:
@@ -60,6 +63,9 @@ def learn_class_spn(
         All rows count in each class with so much weight together.
     n_folds : int
         Folds of the cross-validation of "auto".
+    validation : pair of array-likes, optional
+        Rows and their classes: cut the structures at the depth that gives these classes the highest conditional
+        likelihood. The structures are not learned again.
     seed : int
         Seeds the random functions of ``dependence="rdc"``.
 
@@ -83,10 +89,15 @@ def learn_class_spn(
         refine_iterations,
     )
     class_weights = _class_weights(table, np.asarray(classes), n_classes, sample_weight)
-    plan = layer.pooled_plan() if structure in ("copied", "shared", "auto") else None
+    plan = layer.pooled_plan() if structure in ("copied", "shared", "auto") or validation is not None else None
     if structure == "auto":
         structure = _best_structure(layer, class_weights, plan, n_folds)
-    return layer.learn(structure, class_weights, plan)
+    depth = None
+    if validation is not None and plan is not None:
+        rows, truth = validation[0], np.asarray(validation[1], dtype=np.intp)
+        learn = partial(layer.learn, structure, class_weights, plan)
+        depth, _ = depths_by_score(plan, conditional_likelihood(learn, rows, truth))
+    return layer.learn(structure, class_weights, plan, depth)
 
 
 def _class_weights(

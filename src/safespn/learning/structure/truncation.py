@@ -10,7 +10,7 @@ from safespn.engine import passes
 from safespn.learning.structure.describe import Describer
 from safespn.learning.structure.plan import Plan
 from safespn.spn import SPN
-from safespn.typing import FloatArray
+from safespn.typing import ArrayLike, FloatArray, IntArray
 
 LARGEST_SAMPLE = 2000
 
@@ -26,6 +26,24 @@ def depths_by_score(plan: Plan, score: Callable[[int], float]) -> tuple[int, Flo
     """
     scores = np.array([score(depth) for depth in range(plan.depth + 1)])
     return int(np.argmax(scores)), scores
+
+
+def conditional_likelihood(learn: Callable[[int], SPN], X: ArrayLike, classes: IntArray) -> Callable[[int], float]:
+    """Score a depth by the mean conditional log-likelihood of validation rows' classes.
+
+    Parameters
+    ----------
+    learn : callable
+        From a depth to a class network cut there.
+    X, classes : validation rows and their classes, 0 to K - 1
+    """
+
+    def score(depth: int) -> float:
+        joint = learn(depth).log_joint(X)
+        log_posterior = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+        return float(log_posterior[np.arange(len(classes)), classes].mean())
+
+    return score
 
 
 def information_criterion(plan: Plan, describer: Describer, criterion: str) -> Callable[[int], float]:
