@@ -21,5 +21,6 @@ __all__ = [
     "Product",
     "Sum",
     "__version__",
+    "learn_spn",
     "project_simplex",
 ]
