@@ -130,7 +130,7 @@ def learn_spn(
     description = describer.describe(plan, depth)
     spn = SPN(description.root)
     if refine_iterations == "auto":
-        refine_iterations = affordable_iterations(spn.n_edges, len(table.weights))
+        refine_iterations = affordable_iterations(spn.n_parameters, len(table.weights))
     if refine_iterations == 0:
         return spn
     parameters = refine(

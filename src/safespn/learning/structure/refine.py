@@ -13,8 +13,8 @@ from safespn.learning.parameters import Prior, maximise
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import FloatArray
 
-FREE_WORK = 3e7
-WORK_PER_ROW = 3000
+FREE_WORK = 6e7
+WORK_PER_ROW = 6000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +75,12 @@ class Shrinkage:
         return Parameters(parameters.log_weights, tuple(leaves))
 
 
-def affordable_iterations(n_edges: int, n_rows: int) -> int:
+def affordable_iterations(n_parameters: int, n_rows: int) -> int:
     """Return a number of EM steps, at most ten, whose time stays proportional to the number of rows.
 
-    A network learned from more rows has more edges, so that a fixed number of steps would take quadratic time.
+    A network learned from more rows has more parameters, so that a fixed number of steps would take quadratic time.
     """
-    return int(min(10, (FREE_WORK + WORK_PER_ROW * n_rows) // (max(n_edges, 1) * n_rows)))
+    return int(min(10, (FREE_WORK + WORK_PER_ROW * n_rows) // (max(n_parameters, 1) * n_rows)))
 
 
 def refine(
