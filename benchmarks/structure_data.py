@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 NAMES = ("bupa", "fertility", "haberman", "ilpd", "ionosphere", "iris", "parkinsons", "pid", "wdbc", "wine")
 TUNED_ON = ("bupa", "ionosphere", "iris", "parkinsons", "pid")
 """Numeric defaults were chosen with these tables, on rows held out of their training parts (splits overlap, so these
-rows are test rows of other splits). The design itself (leaves at frequent values, shrinkage, blocks) was developed while
-looking at test figures of all ten tables: the benchmark is no untouched confirmation."""
+rows are test rows of other splits). The design itself (leaves at frequent values, shrinkage, blocks) was developed
+while looking at test figures of all ten tables: the benchmark is no untouched confirmation."""
 
 Split = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]
 
