@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from safespn.classifier import SafeSPNClassifier
+from safespn.learning.structure import learn_spn
 from safespn.network.files import ModelFileError
 from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
 from safespn.network.nodes import Product, Sum
@@ -24,5 +25,6 @@ __all__ = [
     "SafetyReport",
     "Sum",
     "__version__",
+    "learn_spn",
     "project_simplex",
 ]

@@ -1,0 +1,180 @@
+"""LearnSPN (Gens and Domingos 2013): split independent columns, else cluster rows, down to univariate leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from safespn.learning.structure.blocks import GaussianBlock, block_log_likelihood, fit_block
+from safespn.learning.structure.clustering import find_two_clusters, looks_gaussian
+from safespn.learning.structure.dependence import independent_groups
+from safespn.learning.structure.plan import Plan, plan_of
+from safespn.learning.structure.univariate import Leaves, Regularisation, Slice
+from safespn.typing import FloatArray, IntArray
+
+MOST_LEVELS = 100
+"""Bounds the recursion; only a table made for it comes near."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the tree is grown; see :func:`safespn.learn_spn`."""
+
+    min_rows: float
+    max_depth: int | None
+    alpha: float
+    dependence: str
+    criterion: str
+    seed: int
+    multivariate: bool = False
+    covariance_strength: float = 0.2
+
+
+def grow(part: Slice, settings: Settings, regularisation: Regularisation) -> Plan:
+    """Learn the tree of a slice."""
+    return _Grower(settings, regularisation).grow(part)
+
+
+@dataclass(frozen=True, eq=False)
+class _Origin:
+    """What a part starts from.
+
+    Parameters
+    ----------
+    leaves : Leaves
+        The part's own univariate leaves.
+    broader : Leaves
+        Those of the rows that its rows were chosen from.
+    covariance : array or None
+        Covariance of those rows' real columns, if blocks are in use.
+    """
+
+    leaves: Leaves
+    broader: Leaves
+    covariance: FloatArray | None
+
+    def part(self, part: Slice, columns: IntArray) -> _Origin:
+        """Return what a group of the part's columns starts from."""
+        kept = np.isin(part.real_columns, columns)
+        covariance = None if self.covariance is None else self.covariance[np.ix_(kept, kept)]
+        return _Origin(part.part_of(self.leaves, columns), part.part_of(self.broader, columns), covariance)
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """How much further a part may be split. Clusters of a cluster join the same sum: they cost no depth."""
+
+    depth: int
+    levels: int
+    inside_sum: bool = False
+
+    def allows(self, *, splits_rows: bool) -> bool:
+        return self.levels > 0 and (self.depth > 0 or (splits_rows and self.inside_sum))
+
+    def after(self, *, splits_rows: bool) -> _Budget:
+        free = splits_rows and self.inside_sum
+        return _Budget(self.depth if free else self.depth - 1, self.levels - 1, splits_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """A part of the tree and its score: log-likelihood, each row in its own cluster, less the price of its splits."""
+
+    plan: Plan
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Grower:
+    settings: Settings
+    regularisation: Regularisation
+
+    def grow(self, part: Slice) -> Plan:
+        leaves = part.fit(part.weights[:, None], self.regularisation)
+        depth = MOST_LEVELS if self.settings.max_depth is None else self.settings.max_depth
+        return self._grow(part, _Origin(leaves, leaves, None), _Budget(depth, MOST_LEVELS)).plan
+
+    def _grow(self, part: Slice, origin: _Origin, budget: _Budget) -> _Grown:
+        block = self._block(part, origin, budget)
+        if part.total >= self.settings.min_rows and len(part.weights) > 1:
+            groups = self._groups(part) if budget.allows(splits_rows=False) else []
+            if len(groups) > 1:
+                return self._split_columns(part, origin, groups, budget)
+            members = self._clusters(part, origin.leaves) if budget.allows(splits_rows=True) else []
+            if members:
+                return self._better(self._split_rows(part, origin, block, members, budget), part, origin, block)
+        return self._better(self._leaves(part, origin), part, origin, block)
+
+    def _leaves(self, part: Slice, origin: _Origin) -> _Grown:
+        score = float(part.weights @ part.log_density(origin.leaves)[:, 0])
+        return _Grown(self._plan(part, origin), score)
+
+    def _split_columns(self, part: Slice, origin: _Origin, groups: list[IntArray], budget: _Budget) -> _Grown:
+        below = budget.after(splits_rows=False)
+        grown = [self._grow(part.part(group), origin.part(part, group), below) for group in groups]
+        plan = self._plan(part, origin, tuple(child.plan for child in grown))
+        return _Grown(plan, sum(child.score for child in grown))
+
+    def _split_rows(
+        self, part: Slice, origin: _Origin, block: GaussianBlock | None, members: list[IntArray], budget: _Budget
+    ) -> _Grown:
+        below = budget.after(splits_rows=True)
+        grown, score = [], -self._price(part, part.n_leaf_parameters + 1)
+        for rows in members:
+            inner = part.take(rows)
+            leaves = inner.fit(inner.weights[:, None], self.regularisation, origin.leaves)
+            covariance = None if block is None else block.covariance
+            grown.append(self._grow(inner, _Origin(leaves, origin.leaves, covariance), below))
+            score += grown[-1].score + inner.total * float(np.log(inner.total / part.total))
+        plan = self._plan(part, origin, tuple(child.plan for child in grown), splits_rows=True)
+        return _Grown(plan, score)
+
+    def _block(self, part: Slice, origin: _Origin, budget: _Budget) -> GaussianBlock | None:
+        if not self.settings.multivariate or len(part.real_columns) < 2 or budget.depth < 1 - budget.inside_sum:
+            return None
+        floor, strength = self.regularisation.variance_floor, self.settings.covariance_strength
+        return fit_block(part, origin.covariance, floor, strength)
+
+    def _better(self, grown: _Grown, part: Slice, origin: _Origin, block: GaussianBlock | None) -> _Grown:
+        """Keep the part as it is, or model its real columns by one block if that scores higher."""
+        if block is None:
+            return grown
+        score = block_log_likelihood(part, origin.leaves, block) - self._price(part, block.n_extra_parameters)
+        if score <= grown.score:
+            return grown
+        return _Grown(self._plan(part, origin, block=block), score)
+
+    def _groups(self, part: Slice) -> list[IntArray]:
+        settings = self.settings
+        if part.n_columns == 1:
+            return [part.columns]
+        return independent_groups(part, settings.alpha, settings.dependence, settings.seed)
+
+    def _clusters(self, part: Slice, leaves: Leaves) -> list[IntArray]:
+        """Return the rows of two clusters, or nothing if one product of leaves does as well."""
+        if part.n_columns == len(part.code_columns) == 1:
+            return []  # a mixture of categorical leaves is a categorical leaf
+        if part.n_columns == 1 and looks_gaussian(part):
+            return []
+        clusters = find_two_clusters(part, leaves, self.regularisation)
+        if clusters is None or clusters.gain <= self._price(part, part.n_leaf_parameters + 1):
+            return []
+        members = clusters.members
+        return list(members) if all(len(rows) for rows in members) else []
+
+    def _price(self, part: Slice, n_parameters: int) -> float:
+        """Gain in log-likelihood that so many more parameters must bring."""
+        per_parameter = 0.5 * float(np.log(max(part.total, 2.0))) if self.settings.criterion == "bic" else 1.0
+        return n_parameters * per_parameter
+
+    def _plan(
+        self,
+        part: Slice,
+        origin: _Origin,
+        children: tuple[Plan, ...] = (),
+        splits_rows: bool = False,
+        block: GaussianBlock | None = None,
+    ) -> Plan:
+        floor = self.regularisation.variance_floor
+        return plan_of(part, origin.leaves, origin.broader, floor, children, splits_rows, block)
