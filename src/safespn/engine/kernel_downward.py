@@ -61,7 +61,7 @@ def enter_at_root(
     return objective
 
 
-@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})
 def share_flow(
     which: int,
     n: int,
@@ -79,13 +79,16 @@ def share_flow(
         sum_flow[which, r] = sum_flow[which, r] / mantissa if mantissa > 0.0 else 0.0
     for edge in range(wiring.edge_start[which], wiring.edge_start[which + 1]):
         row = wiring.unit_row[wiring.edge_unit[edge]]
-        shared = row >= first_shared_row
+        if row < first_shared_row:
+            for r in range(n):
+                unit_flow[row, r] = 0.0
+        total = 0.0
         for r in range(n):
             flow = edge_mantissa[edge, r] * sum_flow[which, r]
             flow = flow if abs(flow) > SMALLEST_FLOW else 0.0
-            edge_mantissa[edge, r] = flow
-            unit_flow[row, r] = unit_flow[row, r] + flow if shared else flow
-        edge_total[edge] += total_of_row(edge_mantissa, edge, n)
+            unit_flow[row, r] += flow
+            total += flow
+        edge_total[edge] += total
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})

@@ -137,6 +137,43 @@ def multiply_children(
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
+def mix_two(
+    first: int,
+    own: int,
+    n: int,
+    keep_parts: bool,
+    unit_exponent: FloatArray,
+    unit_mantissa: FloatArray,
+    sum_exponent: FloatArray,
+    sum_mantissa: FloatArray,
+    edge_mantissa: FloatArray,
+    work: FloatArray,
+    wiring: Wiring,
+    log_weights: FloatArray,
+    constants: ExpConstants,
+) -> None:
+    """Compute a sum of two units: the larger one needs no exponential."""
+    one, other = wiring.unit_row[wiring.edge_unit[first]], wiring.unit_row[wiring.edge_unit[first + 1]]
+    weight_of_one, weight_of_other = log_weights[first], log_weights[first + 1]
+    part_of_one, part_of_other = (first, first + 1) if keep_parts else (0, 1)
+    # Several short loops: a loop over more arrays than these is not vectorised, because they might overlap.
+    for r in range(n):
+        a = unit_exponent[one, r] + weight_of_one
+        b = unit_exponent[other, r] + weight_of_other
+        sum_exponent[own, r] = larger(a, b)
+        work[0, r] = a - b
+    for r in range(n):
+        work[1, r] = exp_of_negative(-abs(work[0, r]), constants)
+    # Where both are impossible the difference is NaN, and both comparisons fail.
+    for r in range(n):
+        edge_mantissa[part_of_one, r] = (1.0 if work[0, r] >= 0.0 else work[1, r]) * unit_mantissa[one, r]
+    for r in range(n):
+        edge_mantissa[part_of_other, r] = (1.0 if work[0, r] < 0.0 else work[1, r]) * unit_mantissa[other, r]
+    for r in range(n):
+        sum_mantissa[own, r] = edge_mantissa[part_of_one, r] + edge_mantissa[part_of_other, r]
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
 def mix(
     which: int,
     n: int,
@@ -154,6 +191,23 @@ def mix(
 ) -> None:
     """Compute a sum from its units; leave each edge's part of the mantissa for the downward pass."""
     first, last, own = wiring.edge_start[which], wiring.edge_start[which + 1], wiring.sum_row[which]
+    if last - first == 2 and not hard:
+        mix_two(
+            first,
+            own,
+            n,
+            keep_parts,
+            unit_exponent,
+            unit_mantissa,
+            sum_exponent,
+            sum_mantissa,
+            edge_mantissa,
+            work,
+            wiring,
+            log_weights,
+            constants,
+        )
+        return
     for r in range(n):
         work[0, r] = -np.inf
         sum_mantissa[own, r] = 0.0

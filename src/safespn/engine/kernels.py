@@ -71,7 +71,7 @@ def run(
     cells, has_missing = np.empty((features.shape[1], block)), np.empty(features.shape[1], np.bool_)
     unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.ones((n_unit_rows, block))
     sum_exponent, sum_mantissa = np.empty((n_sum_rows, block)), np.empty((n_sum_rows, block))
-    edge_mantissa = np.empty((n_edges if wants_statistics else 1, block))
+    edge_mantissa = np.empty((n_edges if wants_statistics else 2, block))
     joint, root_flow = np.empty((n_edges - root_edge, block)), np.empty((n_edges - root_edge, block))
     work = np.empty((3, block))
 
