@@ -105,8 +105,8 @@ def fit_proportion_certified(
     """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
 
     The worst soft labels so far are averaged (fictitious play), some L-BFGS steps answer them, and the iterate with the
-    best exact restricted worst case is kept; the supervised model is returned when none is positive. ``max_iter`` counts
-    the steps on the parameters.
+    best exact restricted worst case is kept; the supervised model is returned when none is positive. ``max_iter``
+    counts the steps on the parameters.
     """
     comparison = Comparison(problem, supervised, conditional=True)
     n = problem.n_labelled
