@@ -17,9 +17,12 @@ from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray, IntArray
 
-ROWS_PER_CALL = 8192
-CACHE_BYTES = 600_000
+LARGEST_BLOCK = 640
+"""Rows per block of the kernel: long loops cost less; a power of two would map all nodes to the same cache lines."""
 SMALLEST_BLOCK = 128
+ROWS_PER_CALL = 16 * LARGEST_BLOCK
+CACHE_BYTES = 2_500_000
+"""Working memory that a block may take; it lives in the cache that cores share."""
 """Rows per block in a network too large for the cache: each block reads all of the network's arrays once."""
 
 releases_gil = True
@@ -115,7 +118,7 @@ def _writeable(array: FloatArray) -> FloatArray:
 
 def _rows_in_cache(schedule: Schedule, n_sum_rows: int, n_edge_rows: int, n_features: int) -> int:
     per_row = 8 * (2 * schedule.n_unit_rows + 2 * n_sum_rows + n_edge_rows + n_features)
-    return int(min(max(CACHE_BYTES // per_row // 16 * 16, SMALLEST_BLOCK), 256))
+    return int(min(max(CACHE_BYTES // per_row // 16 * 16, SMALLEST_BLOCK), LARGEST_BLOCK))
 
 
 def _numbers(network: BoundNetwork) -> Numbers:
