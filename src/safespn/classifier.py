@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -26,6 +26,7 @@ from safespn.learning.structure import learn_spn
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import Node, Sum
 from safespn.network.structure import Parameters, Structure, describe
+from safespn.randomness import as_generator
 from safespn.safety.fitting import Method
 from safespn.safety.objective import fit_supervised
 from safespn.safety.problem import Problem
@@ -196,7 +197,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         self._validate_params()
-        generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31, size=4))
+        generator = as_generator(self.random_state)
         table, encoder = self._check_table(X, reset=True)
         labels = self._check_labels(y, len(table))
         classes, codes = encode_labels(labels, self.unlabeled)
@@ -390,7 +391,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
         """Draw ``n`` rows with their classes; categorical columns come as codes."""
         check_is_fitted(self)
-        generator = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
+        generator = as_generator(random_state)
         root = self.spn_.root
         weights = np.array(root.weights) if isinstance(root, Sum) else np.ones(1)
         codes = generator.choice(len(self.classes_), n, p=weights / weights.sum())

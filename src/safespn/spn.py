@@ -8,7 +8,6 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from safespn.engine import passes
 from safespn.engine.bound import BoundNetwork, bind
@@ -24,6 +23,7 @@ from safespn.network.nodes import Node, format_network
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.network.validity import check_network
 from safespn.queries.completion import conditional_draws, most_probable_completion
+from safespn.randomness import as_generator
 from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -151,12 +151,12 @@ class SPN:
         if n < 0:
             raise ValueError(f"expected a number of rows that is not negative, got {n}")
         missing = np.full((n, self.n_columns), np.nan)
-        return conditional_draws(self._structure, self._parameters, missing, _generator(random_state))
+        return conditional_draws(self._structure, self._parameters, missing, as_generator(random_state))
 
     def conditional_sample(self, X: ArrayLike, *, random_state: RandomState = None) -> FloatArray:
         """Replace the NaN cells of each row by a draw given the row's other cells."""
         table = as_table(X, self.n_columns)
-        return conditional_draws(self._structure, self._parameters, table, _generator(random_state))
+        return conditional_draws(self._structure, self._parameters, table, as_generator(random_state))
 
     def fit_em(
         self,
@@ -264,7 +264,7 @@ class SPN:
         fit = fit_lbfgs
         if solver == "adam":
             fit = partial(
-                fit_adam, batch_size=batch_size, learning_rate=learning_rate, generator=_generator(random_state)
+                fit_adam, batch_size=batch_size, learning_rate=learning_rate, generator=as_generator(random_state)
             )
         result = fit(
             self._structure,
@@ -315,10 +315,3 @@ class SPN:
             return cls(root)
         except ValueError as error:
             raise ModelFileError(f"{path}: the file does not describe a valid network ({error})") from error
-
-
-def _generator(random_state: RandomState) -> np.random.Generator:
-    """Make a numpy generator of what scikit-learn accepts as ``random_state``."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))

@@ -33,32 +33,14 @@ def log_joint(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None)
     n_jobs : int or None
         Number of threads; None for one on short tables and one per core on long ones.
     """
-    backend = backends.choose(network.structure, len(table))
-    joint = np.empty((len(table), network.structure.n_root_edges))
-
-    def run(start: int, stop: int) -> None:
-        joint[start:stop] = backend.log_joint(network, _features(network, table, start, stop))
-
-    for _ in _over_blocks(
-        run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
-    ):
-        pass
-    return joint
+    shape = (len(table), network.structure.n_root_edges)
+    return _per_row(lambda backend, features: backend.log_joint(network, features), network, table, shape, n_jobs)
 
 
 def log_likelihood(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None) -> FloatArray:
     """Log density of each row, in nats, shape (n_rows,); parameters as for :func:`log_joint`."""
-    backend = backends.choose(network.structure, len(table))
-    value = np.empty(len(table))
-
-    def run(start: int, stop: int) -> None:
-        value[start:stop] = backend.log_likelihood(network, _features(network, table, start, stop))
-
-    for _ in _over_blocks(
-        run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
-    ):
-        pass
-    return value
+    shape = (len(table),)
+    return _per_row(lambda backend, features: backend.log_likelihood(network, features), network, table, shape, n_jobs)
 
 
 def statistics(
@@ -100,6 +82,27 @@ def statistics(
         run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
     )
     return reduce(Statistics.__add__, blocks)
+
+
+def _per_row(
+    compute: Callable[[backends.Backend, FloatArray], FloatArray],
+    network: BoundNetwork,
+    table: AnyArray,
+    shape: tuple[int, ...],
+    n_jobs: int | None,
+) -> FloatArray:
+    """Compute something for every row, block by block, into one array of the given shape."""
+    backend = backends.choose(network.structure, len(table))
+    result = np.empty(shape)
+
+    def run(start: int, stop: int) -> None:
+        result[start:stop] = compute(backend, _features(network, table, start, stop))
+
+    for _ in _over_blocks(
+        run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
+    ):
+        pass
+    return result
 
 
 def _features(network: BoundNetwork, table: AnyArray, start: int, stop: int) -> FloatArray:
