@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -121,7 +122,7 @@ def test_without_unlabelled_rows_it_is_the_supervised_fit(wine):
     X, y, _ = wine
     classifier = SafeSPNClassifier().fit(X, y)
     np.testing.assert_array_equal(classifier.predict_proba(X), classifier.supervised_.predict_proba(X))
-    assert classifier.safety_.promises == ["There were no unlabelled rows: this is the purely supervised model."]
+    assert classifier.safety_.promises == ["There were no unlabelled rows: this is the supervised model."]
     assert classifier.score(X, y) >= GaussianNB().fit(X, y).score(X, y)
 
 
@@ -242,7 +243,7 @@ def test_a_failed_fit_leaves_the_old_model(wine):
     classifier = SafeSPNClassifier(max_iter=5).fit(X, partly)
     before = classifier.predict_proba(X)
     with pytest.raises(ValueError, match="no labelled row"):
-        classifier.fit(X, np.full(len(X), -1))
+        classifier.fit(X[:, :3], np.full(len(X), -1))
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
 
 
@@ -275,6 +276,91 @@ def test_degenerate_columns_and_far_rows_give_finite_probabilities(wine):
     far = np.full((2, X.shape[1]), 1e200)
     far[1] = np.nan
     assert np.isfinite(classifier.predict_proba(np.vstack([X, far]))).all()
+
+
+@pytest.mark.parametrize("constant", [0.1, 1.0, 123.456, 1e6 + 0.1])
+def test_constant_columns_change_nothing(wine, constant):
+    """Also where the mean of equal numbers is not exactly that number."""
+    X, y, partly = wine
+    plain = SafeSPNClassifier().fit(X, partly)
+    padded = SafeSPNClassifier().fit(np.column_stack([X, np.full(len(X), constant)]), partly)
+    shifted = np.column_stack([X, np.full(len(X), constant * 1.01)])
+    assert padded.score(shifted, y) == pytest.approx(plain.score(X, y), abs=0.02)
+    assert abs(padded.score_samples(shifted).mean() - plain.score_samples(X).mean()) < 2 + 1e-4 * constant**2
+
+
+def test_probabilities_sum_to_one_far_out(wine, fitted):
+    X, _, _ = wine
+    np.testing.assert_allclose(fitted.predict_proba(X * 1e4).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_weights_of_labelled_rows_are_repetitions(wine):
+    X, _, partly = wine
+    labelled = np.nonzero(partly >= 0)[0]
+    weighted = SafeSPNClassifier(max_iter=20).fit(X, partly, sample_weight=np.where(partly >= 0, 2.0, 1.0))
+    repeated = SafeSPNClassifier(max_iter=20).fit(np.vstack([X, X[labelled]]), np.append(partly, partly[labelled]))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-8)
+
+
+def test_score_counts_wrong_labels_as_wrong(wine, fitted):
+    X, y, _ = wine
+    assert fitted.score(X[:5], fitted.predict(X[:5]) + 0.9) == 0
+    names = SafeSPNClassifier(unlabeled=None, max_iter=5).fit(X, np.array(["a", "b", "c"])[y])
+    assert names.score(X[:5], ["abba"] * 5) == 0
+    with pytest.raises(ValueError, match="every entry of y is the marker -1"):
+        fitted.score(X, np.full(len(X), -1))
+
+
+@pytest.mark.parametrize("safety", ["certified", "mcp"])
+@pytest.mark.parametrize("objective", ["generative", "discriminative"])
+def test_never_worse_than_supervised_on_validation_rows(wine, safety, objective):
+    X, y, partly = wine
+    hidden = np.nonzero(partly < 0)[0][::4]
+    rows = (X[hidden], y[hidden])
+    options = {"safety": safety, "objective": objective, "soft_label_init": "dirichlet", "max_iter": 10}
+    for seed in range(3):
+        model = SafeSPNClassifier(**options, random_state=seed).fit(X, partly, validation=rows)
+        scores = []
+        for one in (model, model.supervised_):
+            log = one.predict_log_proba(rows[0]) if objective == "discriminative" else one.joint_log_likelihood(rows[0])
+            scores.append(log[np.arange(len(hidden)), rows[1]].mean())
+        assert scores[0] >= scores[1] - 1e-9
+        assert all("validation_score" in entry for entry in model.history_)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        SafeSPNClassifier().fit(X, partly, validation=(X[:, :3], y))
+
+
+@pytest.mark.parametrize(
+    ("entries", "marker"),
+    [
+        ([0, 1, -1], -1),
+        (["a", "b", -1], -1),
+        ([0.0, 1.0, float("nan")], float("nan")),
+        (["a", "b", None], float("nan")),
+        (["a", "b", pd.NA], float("nan")),
+        ([False, True, -1], -1),
+    ],
+)
+def test_object_labels_with_gaps(entries, marker):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    labels = np.array(entries * 10, dtype=object)
+    assert len(SafeSPNClassifier(unlabeled=marker, max_iter=5).fit(X, labels).classes_) == 2
+    with pytest.raises(ValueError, match="Input y contains NaN or None, first in row 2"):
+        SafeSPNClassifier().fit(X, np.array([0, 1, None] * 10, dtype=object))
+
+
+def test_calibration_of_a_fitted_model(wine, fitted):
+    X, y, partly = wine
+    calibrated = CalibratedClassifierCV(FrozenEstimator(fitted)).fit(X[partly >= 0], y[partly >= 0])
+    assert calibrated.classes_.tolist() == [0, 1, 2]
+
+
+def test_the_supervised_model_is_a_whole_classifier(fitted, tmp_path):
+    fitted.supervised_.save(tmp_path / "supervised.safespn")
+    again = SafeSPNClassifier.load(tmp_path / "supervised.safespn")
+    assert again.safety_.n_unlabelled == 0
+    drawn, _ = again.sample(3)
+    np.testing.assert_allclose(drawn, again.sample(3)[0])
 
 
 def test_splits_keep_unlabelled_rows_in_training(wine):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -30,6 +32,8 @@ from safespn.randomness import as_generator
 from safespn.safety.fitting import Method
 from safespn.safety.objective import fit_supervised
 from safespn.safety.problem import Problem
+from safespn.safety.report import supervised_promises
+from safespn.safety.soft_labels import log_posterior
 from safespn.spn import SPN
 from safespn.table_encoder import TableEncoder, is_frame
 from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
@@ -38,8 +42,9 @@ from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomStat
 class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A semi-supervised classifier and density model that knows what its unlabelled rows did.
 
-    Each class is a sum-product network over the features. A purely supervised model is learned from the labelled rows;
-    then the unlabelled rows are added under a guard, and :attr:`safety_` says what is guaranteed.
+    Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
+    rows; its structure, variance floors and prior come from the features of all rows. Then the unlabelled rows are
+    added under a guard, and :attr:`safety_` says what is guaranteed.
 
     Parameters
     ----------
@@ -75,13 +80,13 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     weight_prior : float
         Rows imagined per class from the network of all rows: a class with few labels stays near the whole table.
     max_iter : int
-        Iterations of the semi-supervised fit.
+        Iterations of the semi-supervised fit; the last stage of the certified fit adds up to 28.
     tol : float
         It stops when the objective per row changes by less than this many nats.
     unlabeled : object
         What marks an unlabelled row in ``y``; None if all rows are labelled.
     validation_fraction : float, optional
-        Share of the labelled rows to set aside for early stopping.
+        Share of the labelled rows to set aside as validation rows.
     random_state : int, RandomState instance or None
     verbose : int
         Write progress to standard error.
@@ -94,7 +99,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     spn_ : SPN
         The safe model: a network whose root has one child per class.
     supervised_ : SafeSPNClassifier
-        The purely supervised model, as a fitted classifier.
+        The supervised model, as a fitted classifier.
     soft_labels_ : array of shape (n_unlabelled, n_classes)
     safety_ : SafetyReport
     history_ : list of dict
@@ -189,7 +194,8 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels; the marker ``unlabeled`` for unlabelled rows.
         sample_weight : array-like of shape (n_rows,), optional
         validation : tuple of X and y, optional
-            Labelled rows for early stopping; the discriminative model is never worse than the supervised one on them.
+            Labelled rows, for early stopping of "mcp" and as a further guard: unless ``safety="none"``, the model is
+            never worse than the supervised one on them.
 
         Returns
         -------
@@ -197,6 +203,23 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         self._validate_params()
+        before = {name: value for name, value in vars(self).items() if name in ("n_features_in_", "feature_names_in_")}
+        try:
+            return self._fit(X, y, sample_weight, validation)
+        except BaseException:
+            # What checking the table has noted belongs to no model: a failed fit leaves the classifier as it was.
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+    ) -> SafeSPNClassifier:
         generator = as_generator(self.random_state)
         table, encoder = self._check_table(X, reset=True)
         labels = self._check_labels(y, len(table))
@@ -214,7 +237,6 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fit = method.fit(problem, supervised, score, generator)
         report = method.report(problem, supervised, fit)
         self._say(f"{len(fit.history)} iterations over {problem.n_unlabelled} unlabelled rows\n{report}")
-        # Everything that can fail is done: a classifier is either wholly fitted or as it was.
         self._encoder, self.classes_ = encoder, classes
         self.spn_ = SPN._from_parameters(problem.structure, fit.parameters)
         self.soft_labels_, self.history_, self.n_iter_ = fit.soft_labels, fit.history, max(len(fit.history), 1)
@@ -228,7 +250,11 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("_encoder", "classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(twin, name, getattr(self, name))
-        twin.spn_, twin.n_iter_ = spn, 1
+        report = replace(self.safety_, n_unlabelled=0, worst_case=0.0, contrast=0.0, labelled_gain=0.0, certified=True)
+        twin.safety_ = replace(report, fallback=False, disagreement=0.0, promises=supervised_promises())
+        twin.spn_, twin.n_iter_, twin.history_ = spn, 1, []
+        twin.soft_labels_ = np.empty((0, len(self.classes_)))
+        twin.supervised_ = twin
         return twin
 
     def _say(self, message: str) -> None:
@@ -246,10 +272,14 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tol=self.tol,
         )
 
-    def _check_table(self, X: Any, *, reset: bool) -> tuple[FloatArray, TableEncoder]:
+    def _check_table(
+        self, X: Any, *, reset: bool, encoder: TableEncoder | None = None
+    ) -> tuple[FloatArray, TableEncoder]:
         """Return the features as a float64 table; checks names and number of columns."""
-        encoder = TableEncoder.fit(X) if reset and is_frame(X) else None
-        encoder = encoder or (None if reset else self._encoder)
+        if not reset:
+            encoder = encoder or self._encoder
+        elif is_frame(X):
+            encoder = TableEncoder.fit(X)
         if encoder is not None and encoder.has_categories and is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             X = encoder.encode(X)
@@ -306,9 +336,12 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ).root
         spn = SPN(block_root(table, n_states))
         prior = Prior(0.0, leaf_prior)
-        fit = fit_em(
-            spn._structure, spn._parameters, table, weights=weights, prior=prior, max_iter=20, n_jobs=self.n_jobs
-        )
+        with warnings.catch_warnings():
+            # With many missing cells twenty steps may not suffice, and need not: this is a starting point.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fit = fit_em(
+                spn._structure, spn._parameters, table, weights=weights, prior=prior, max_iter=20, n_jobs=self.n_jobs
+            )
         return describe(spn._structure, fit.parameters)
 
     def _floors(self, table: FloatArray, weights: FloatArray | None) -> FloatArray:
@@ -320,7 +353,10 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         filled = np.where(observed, table, 0.0)
         mean = each @ filled / total
         variance = each @ (observed * (filled - mean) ** 2) / total
-        return np.asarray(np.where(variance > 0, relative * variance, 1.0))
+        # A constant column says nothing about its spread, and its variance is rounding error: any small bound would
+        # only inflate densities.
+        constant = variance <= (1e-12 * np.abs(filled).max(axis=0)) ** 2
+        return np.where(constant, 1.0, relative * variance)
 
     def _validation_rows(
         self, validation: tuple[ArrayLike, ArrayLike] | None, encoder: TableEncoder, classes: AnyArray
@@ -328,7 +364,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if validation is None:
             return None
         X, y = validation
-        table = np.asarray(encoder.encode(X), dtype=np.float64)
+        table, _ = self._check_table(X, reset=False, encoder=encoder)
         labels = np.asarray(y)
         known = ~is_unlabelled(labels, self.unlabeled)
         unseen = sorted(set(labels[known].tolist()) - set(classes.tolist()))
@@ -369,7 +405,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         joint = self.joint_log_likelihood(X)
         impossible = np.isneginf(joint).all(axis=1)
         joint[impossible] = self.spn_._parameters.log_weights[-joint.shape[1] :]
-        return np.asarray(joint - np.logaddexp.reduce(joint, axis=1)[:, None])
+        return log_posterior(joint)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each class given each row, shape (n_rows, n_classes)."""
@@ -382,16 +418,21 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on the labelled rows; unlabelled rows are ignored."""
-        known = ~is_unlabelled(np.asarray(y), self.unlabeled)
-        predicted = self.predict(X)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        labels = np.asarray(y)[known]
-        return float(accuracy_score(labels.astype(self.classes_.dtype), predicted[known], sample_weight=weights))
+        labels = np.asarray(y)
+        known = ~is_unlabelled(labels, self.unlabeled)
+        if not known.any():
+            raise ValueError(f"every entry of y is the marker {self.unlabeled!r}: there is no labelled row to score")
+        right = self.predict(X)[known].astype(object) == labels[known].astype(object)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[known]
+        return float(np.average(right, weights=weights))
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
-        """Draw ``n`` rows with their classes; categorical columns come as codes."""
+        """Draw ``n`` rows with their classes; categorical columns come as codes.
+
+        Without a ``random_state`` of its own it takes the classifier's.
+        """
         check_is_fitted(self)
-        generator = as_generator(random_state)
+        generator = as_generator(self.random_state if random_state is None else random_state)
         root = self.spn_.root
         weights = np.array(root.weights) if isinstance(root, Sum) else np.ones(1)
         codes = generator.choice(len(self.classes_), n, p=weights / weights.sum())
@@ -446,7 +487,7 @@ def _validation_score(
 
     def score(parameters: Parameters) -> float:
         joint = log_joint(bind(structure, parameters), table)
-        of_class = joint[np.arange(len(codes)), codes]
-        return float(np.mean(of_class - np.logaddexp.reduce(joint, axis=1) if conditional else of_class))
+        compared = log_posterior(joint) if conditional else joint
+        return float(np.mean(compared[np.arange(len(codes)), codes]))
 
     return score

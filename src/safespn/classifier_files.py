@@ -25,7 +25,13 @@ def save_classifier(classifier: SafeSPNClassifier, path: str | os.PathLike[str])
     tensors = {"soft_labels": classifier.soft_labels_}
     for name, spn in (("safe", classifier.spn_), ("supervised", classifier.supervised_.spn_)):
         tensors |= {f"{name}.{part}": values for part, values in network_tensors(spn.root).items()}
-    parameters = {name: value for name, value in classifier.get_params().items() if _is_plain(value)}
+    parameters = {name: _plain(value) for name, value in classifier.get_params().items()}
+    parameters = {name: value for name, value in parameters.items() if _is_plain(value)}
+    for column, categories in enumerate(classifier._encoder.categories):
+        if not all(_is_plain(_plain(category)) for category in categories or ()):
+            raise ValueError(
+                f"column {column} has categories that are neither strings nor numbers; they cannot be saved"
+            )
     names = getattr(classifier, "feature_names_in_", None)
     header = {
         "parameters": parameters,

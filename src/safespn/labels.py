@@ -14,18 +14,25 @@ def is_unlabelled(y: AnyArray, unlabeled: Any) -> BoolArray:
     """Say for each entry of ``y`` whether it is the marker of an unlabelled row; None means that all are labelled."""
     if unlabeled is None:
         return np.zeros(len(y), dtype=np.bool_)
-    if isinstance(unlabeled, float) and np.isnan(unlabeled):
-        return np.array(
-            [isinstance(entry, (float, np.floating)) and bool(np.isnan(entry)) for entry in y], dtype=np.bool_
-        )
+    if _is_gap(unlabeled):
+        return np.array([_is_gap(entry) for entry in y.tolist()], dtype=np.bool_)
     if y.dtype.kind in "US" and not isinstance(unlabeled, str):
         # In an array of strings, numpy has turned the marker into a string as well.
         unlabeled = str(unlabeled)
     return np.array([_equal(entry, unlabeled) for entry in y.tolist()], dtype=np.bool_)
 
 
+def _is_gap(entry: Any) -> bool:
+    """Whether an entry is None, NaN, or pandas' NA, which is neither equal nor unequal to itself."""
+    return (
+        entry is None or type(entry).__name__ in ("NAType", "NaTType") or (isinstance(entry, float) and entry != entry)
+    )
+
+
 def _equal(entry: Any, unlabeled: Any) -> bool:
-    return type(entry) is not bool and isinstance(entry, str) == isinstance(unlabeled, str) and bool(entry == unlabeled)
+    if _is_gap(entry) or isinstance(entry, bool) or isinstance(entry, str) != isinstance(unlabeled, str):
+        return False
+    return bool(entry == unlabeled)
 
 
 def encode_labels(y: AnyArray, unlabeled: Any) -> tuple[AnyArray, IntArray]:
@@ -45,19 +52,19 @@ def encode_labels(y: AnyArray, unlabeled: Any) -> tuple[AnyArray, IntArray]:
             "at least one row of each of two classes is needed"
         )
     known = y[~unlabelled]
-    if known.dtype.kind == "f" and np.isnan(known).any():
-        row = int(np.nonzero(~unlabelled)[0][np.argmax(np.isnan(known))])
+    gaps = [_is_gap(entry) for entry in known.tolist()]
+    if any(gaps):
+        row = int(np.nonzero(~unlabelled)[0][int(np.argmax(gaps))])
         raise ValueError(
-            f"Input y contains NaN, first in row {row}; mark unlabelled rows with {unlabeled!r}, or set "
+            f"Input y contains NaN or None, first in row {row}; mark unlabelled rows with {unlabeled!r}, or set "
             "unlabeled=float('nan')"
         )
-    check_classification_targets(known)
     if known.dtype.kind == "O" and len({isinstance(entry, str) for entry in known.tolist()}) > 1:
         raise ValueError(
             f"y mixes strings and numbers as labels; only the marker {unlabeled!r} may differ from the others"
         )
-    if known.dtype.kind == "O":
-        known = np.array(known.tolist())
+    known = np.array(known.tolist()) if known.dtype.kind == "O" else known
+    check_classification_targets(known)
     classes, of_known = np.unique(known, return_inverse=True)
     codes = np.full(len(y), -1, dtype=np.intp)
     codes[~unlabelled] = of_known

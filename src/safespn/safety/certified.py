@@ -12,6 +12,7 @@ long as the worst case stays above ``KEPT_SHARE`` of the best: a little of the m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def fit_certified(
     pessimism: float = 1.0,
     max_iter: int = 75,
     tol: float = 1e-5,
+    validation_score: Callable[[Parameters], float] | None = None,
 ) -> SafeFit:
     """Learn a class network that is at least as likely as the supervised one for every labelling.
 
@@ -50,8 +52,10 @@ def fit_certified(
         EM steps in all, over the stages of falling temperature; the last stage adds a few.
     tol : float
         A stage ends early when the worst case per row rises by less than this many nats.
+    validation_score : callable, optional
+        Scores parameters on validation rows, for the record only.
     """
-    climb = _Climb(problem, supervised, max_iter)
+    climb = _Climb(problem, supervised, max_iter, validation_score)
     best, best_value = supervised, 0.0
     best_soft_labels = climb.soft_labels
     converged = False
@@ -91,8 +95,14 @@ def _relax(
 class _Climb:
     """EM steps with class weights, the soft labels that they use, and what became of the worst case."""
 
-    def __init__(self, problem: Problem, supervised: Parameters, max_iter: int) -> None:
-        self.problem, self.max_iter = problem, max_iter
+    def __init__(
+        self,
+        problem: Problem,
+        supervised: Parameters,
+        max_iter: int,
+        validation_score: Callable[[Parameters], float] | None,
+    ) -> None:
+        self.problem, self.max_iter, self.validation_score = problem, max_iter, validation_score
         self.comparison = Comparison(problem, supervised)
         self.parameters, self.joint = supervised, self.comparison.rival
         self.soft_labels = optimistic(self.joint[problem.n_labelled :])
@@ -119,5 +129,8 @@ class _Climb:
         self.move_to(maximise(problem.structure, self.parameters, statistics, problem.prior))
         value = self.comparison.worst_case(self.joint)
         contrast = self.comparison.contrast(self.joint, self.soft_labels)
-        self.history.append({"objective": statistics.objective, "contrast": contrast, "worst_case": value})
+        entry = {"objective": statistics.objective, "contrast": contrast, "worst_case": value}
+        if self.validation_score is not None:
+            entry["validation_score"] = self.validation_score(self.parameters)
+        self.history.append(entry)
         return value

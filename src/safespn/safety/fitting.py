@@ -47,7 +47,8 @@ class Method:
         if problem.n_unlabelled == 0:
             return SafeFit(supervised, np.empty((0, problem.n_classes)), [], converged=True, fallback=False)
         # The prior keeps its proportion to the rows: it weighed against the labelled ones, now against all.
-        problem = replace(problem, prior=problem.prior.scaled(len(problem.table) / problem.n_labelled))
+        share = problem.total_weight / problem.labelled_part().total_weight
+        problem = replace(problem, prior=problem.prior.scaled(share))
         pessimism = 0.0 if self.safety == "none" else self.pessimism
         if self.safety == "mcp":
             start = self._start(problem, supervised, generator)
@@ -60,19 +61,28 @@ class Method:
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        if not self.conditional:
-            return fit_certified(problem, supervised, pessimism=pessimism, max_iter=self.max_iter, tol=self.tol)
-        fit = fit_proportion_certified(
-            problem,
-            supervised,
-            confidence=self.confidence,
-            pessimism=pessimism,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        if self.conditional:
+            fit = fit_proportion_certified(
+                problem,
+                supervised,
+                confidence=self.confidence,
+                pessimism=pessimism,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                validation_score=validation_score,
+            )
+        else:
+            fit = fit_certified(
+                problem,
+                supervised,
+                pessimism=pessimism,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                validation_score=validation_score,
+            )
         worse = validation_score is not None and validation_score(fit.parameters) < validation_score(supervised)
         if worse and self.safety != "none":
-            return SafeFit(supervised, fit.soft_labels, fit.history, fit.converged, fallback=True)
+            return replace(fit, parameters=supervised, fallback=True)
         return fit
 
     def _start(self, problem: Problem, supervised: Parameters, generator: np.random.Generator) -> FloatArray:

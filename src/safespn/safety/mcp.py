@@ -41,7 +41,8 @@ def fit_mcp(
     step_size : float
         Size alpha of the first step on the soft labels; step t has size ``alpha / sqrt(t)``.
     validation_score : callable, optional
-        Scores parameters on validation rows, higher is better; the best iterate is returned, and the fit stops early.
+        Scores parameters on validation rows, higher is better; the best iterate is returned, the supervised model if
+        none is better, and the fit stops early.
 
     Returns
     -------
@@ -51,7 +52,8 @@ def fit_mcp(
     """
     comparison = Comparison(problem, supervised, conditional)
     n = problem.n_labelled
-    parameters, best, best_soft_labels, best_score = supervised, supervised, soft_labels, -np.inf
+    parameters, best, best_soft_labels = supervised, supervised, soft_labels
+    best_score = -np.inf if validation_score is None else validation_score(supervised)
     history: list[dict[str, Any]] = []
     converged, n_without_gain, last = False, 0, -np.inf
     for iteration in range(1, max_iter + 1):

@@ -13,7 +13,7 @@ from safespn.engine.evidence import Evidence
 from safespn.learning.parameters import Prior
 from safespn.network.structure import Parameters, Structure
 from safespn.safety.contrast import contrast, gains, labelled_gains, worst_case
-from safespn.safety.soft_labels import log_of
+from safespn.safety.soft_labels import log_of, log_posterior
 from safespn.typing import AnyArray, FloatArray, IntArray
 
 
@@ -96,10 +96,7 @@ class Comparison:
 
     def view(self, joint: FloatArray) -> FloatArray:
         """What is compared of a class joint: itself, or the class posteriors."""
-        if not self.conditional:
-            return joint
-        total = np.logaddexp.reduce(joint, axis=1)[:, None]
-        return joint - np.where(np.isfinite(total), total, 0.0)
+        return log_posterior(joint) if self.conditional else joint
 
     def gains(self, joint: FloatArray) -> FloatArray:
         """Gains of a model over the supervised one on all rows."""

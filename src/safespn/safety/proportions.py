@@ -11,6 +11,7 @@ with ``g`` the gains in log posterior. For two classes it is a sort.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ def fit_proportion_certified(
     pessimism: float = 1.0,
     max_iter: int = 30,
     tol: float = 1e-5,
+    validation_score: Callable[[Parameters], float] | None = None,
 ) -> SafeFit:
     """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
 
@@ -125,6 +127,8 @@ def fit_proportion_certified(
         joint = problem.joint(parameters)
         value, soft_labels = restricted_worst_case(comparison, joint, confidence)
         history.append({"objective": value, "contrast": comparison.contrast(joint, average), "worst_case": value})
+        if validation_score is not None:
+            history[-1]["validation_score"] = validation_score(parameters)
         if value > best_value or pessimism < 1:
             best, best_value, best_soft_labels = parameters, value, average
         if iteration > 5 and abs(value - history[-2]["worst_case"]) < tol * problem.total_weight:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scipy import stats
-
 
 @dataclass(frozen=True)
 class SafetyReport:
@@ -65,6 +63,11 @@ class SafetyReport:
         return "\n".join(lines + [f"- {promise}" for promise in self.promises])
 
 
+def supervised_promises() -> list[str]:
+    """What is to say of a model that has seen no unlabelled rows."""
+    return ["There were no unlabelled rows: this is the supervised model."]
+
+
 def promises(
     *,
     safety: str,
@@ -78,11 +81,14 @@ def promises(
 ) -> list[str]:
     """Say in plain sentences what a fitted model carries."""
     if n_unlabelled == 0:
-        return ["There were no unlabelled rows: this is the purely supervised model."]
+        return supervised_promises()
     measure = "the conditional likelihood of the classes" if conditional else "the likelihood of rows and classes"
     sentences = []
     if fallback:
-        sentences.append("No model that met the guarantee was found, so the purely supervised model was returned.")
+        sentences.append(
+            "No model was found that met the guarantee (and was no worse on validation rows, if there were any), "
+            "so the supervised model was returned."
+        )
     elif safety == "none":
         sentences.append("The unlabelled rows were used without any guard: nothing is guaranteed.")
     elif certified and conditional:
@@ -97,15 +103,14 @@ def promises(
             "unlabelled rows are."
         )
     else:
+        side = "above" if contrast >= 0 else "below"
         sentences.append(
-            f"At the final soft labels {measure} is {contrast:.4g} nats above that of the supervised model; for other "
-            "labellings of the unlabelled rows it may be below."
+            f"At the final soft labels {measure} is {abs(contrast):.4g} nats {side} that of the supervised model; "
+            "for other labellings of the unlabelled rows nothing is guaranteed."
         )
-    share = stats.beta.ppf(0.95, disagreement * n_unlabelled + 1, max((1 - disagreement) * n_unlabelled, 1e-9))
     sentences.append(
-        f"Accuracy on the unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
-        f"points, the share of rows predicted differently (below {100 * min(share, 1.0):.1f} % in the population, with "
-        "95 % confidence, if these rows had not been used for training)."
+        f"Accuracy on these unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
+        "points, the share of rows predicted differently."
     )
     sentences.append("Nothing is guaranteed about accuracy beyond that, nor about rows from another population.")
     return sentences

@@ -52,6 +52,14 @@ def optimistic(joint: FloatArray) -> FloatArray:
     return np.asarray(softmax(np.where(possible, joint, 0.0), axis=1))
 
 
+def log_posterior(joint: FloatArray) -> FloatArray:
+    """Log class posteriors of a class joint, exact at any scale; a row of zero density stays at minus infinity."""
+    top = joint.max(axis=1, keepdims=True)
+    shifted = joint - np.where(np.isfinite(top), top, 0.0)
+    total = np.logaddexp.reduce(shifted, axis=1, keepdims=True)
+    return np.asarray(shifted - np.where(np.isfinite(total), total, 0.0))
+
+
 def pessimistic(gains: FloatArray, temperature: float) -> FloatArray:
     """The smoothed worst soft labels against a rival: proportional to ``exp(-gain / temperature)``."""
     return np.asarray(softmax(np.clip(-gains / temperature, -1e300, 1e300), axis=1))
