@@ -52,8 +52,7 @@ def fit_mcp(
     """
     comparison = Comparison(problem, supervised, conditional)
     n = problem.n_labelled
-    parameters, best, best_soft_labels = supervised, supervised, soft_labels
-    best_score = -np.inf if validation_score is None else validation_score(supervised)
+    parameters, best, best_soft_labels, best_score = supervised, supervised, soft_labels, -np.inf
     history: list[dict[str, Any]] = []
     converged, n_without_gain, last = False, 0, -np.inf
     for iteration in range(1, max_iter + 1):
@@ -74,6 +73,8 @@ def fit_mcp(
             break
         slope = soft_label_gradient(comparison.view(joint)[n:], comparison.rival[n:], soft_labels)
         soft_labels = project_simplex(soft_labels - step_size / np.sqrt(iteration) * slope)
+    if validation_score is not None and best_score < validation_score(supervised):
+        best = supervised
     return SafeFit(best, best_soft_labels, history, converged, fallback=best is supervised)
 
 
