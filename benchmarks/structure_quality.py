@@ -23,7 +23,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from safespn import learn_spn
 from safespn.learning.structure import learn_class_spn
-from structure_data import NAMES, TUNED_ON, splits
+from tables import NAMES, TUNED_ON, splits
 
 OURS = {
     "univariate": {"multivariate": False, "variance_floor": 1e-6},

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from safespn import ModelFileError, SafeSPNClassifier
 from safespn.model_selection import SemiSupervisedSplit
+from safespn.network.nodes import walk
 from safespn.table_encoder import UnseenCategoryWarning
 
 
@@ -95,6 +96,18 @@ def test_every_method_fits_and_repeats(wine, safety, objective):
         assert first.safety_.contrast >= -1e-6
     if safety == "certified":
         assert first.safety_.certified
+
+
+@pytest.mark.parametrize("options", [{"max_depth": 0}, {"max_depth": 3}, {"multivariate": False}])
+def test_other_structures(wine, options):
+    """A product of single columns is naive Bayes; the paper's leaves of one column are one parameter away."""
+    X, y, partly = wine
+    classifier = SafeSPNClassifier(**options, max_iter=20).fit(X, partly)
+    assert classifier.safety_.certified
+    assert classifier.score(X, y) > (0.9 if "max_depth" in options else 0.7)
+    if options == {"multivariate": False}:
+        leaves = [node for node in walk(classifier.spn_.root) if not node.children]
+        assert {type(leaf).__name__ for leaf in leaves} == {"Gaussian"}
 
 
 def test_pessimism_of_zero_is_the_unguarded_fit(wine):

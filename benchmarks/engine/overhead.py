@@ -3,22 +3,51 @@
 * Call: the time of a call on 300 rows less 300 times the cost per row on 100,000 rows, kernels warm.
 * Import: ``import safespn`` and ``import sklearn`` in new processes, in turns, each the best of several; the time is
   that of the import statement, taken inside the process.
-* Threads: ``n_jobs=1`` against ``n_jobs=2`` on 100,000 rows, in turns. It needs two idle cores: tried several times,
-  the best ratio counts, and all are printed.
+* Threads: ``n_jobs=1`` against ``n_jobs=2`` on 100,000 rows, wall time, in turns; the shortest of each. Two cores must
+  be free: a control, two threads that only compute checksums, says how many were. Without two there is no verdict.
 """
 
 from __future__ import annotations
 
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 from measure import Figure, best_of, in_new_process, print_section, use_compiled_pass
 from networks import learnspn_tree, rows_of
+from safespn import SPN
+from safespn.typing import FloatArray
 
 ROUNDS_OF_IMPORT = 9
 ROUNDS_OF_THREADS = 6
+CORES_FOR_VERDICT = 1.9
 
 
 def import_time(package: str) -> float:
     code = f"import time; start = time.perf_counter(); import {package}; print(time.perf_counter() - start)"
     return float(in_new_process(code))
+
+
+def threads(spn: SPN, table: FloatArray) -> tuple[float, float, float]:
+    """Shortest wall time with one and with two threads, and the most cores that the control got."""
+    rounds = [
+        (
+            best_of(lambda: spn.log_likelihood(table, n_jobs=1), 0.5, clock=time.perf_counter),
+            best_of(lambda: spn.log_likelihood(table, n_jobs=2), 0.5, clock=time.perf_counter),
+            free_cores(),
+        )
+        for _ in range(ROUNDS_OF_THREADS)
+    ]
+    ones, twos, cores = zip(*rounds, strict=True)
+    return min(ones), min(twos), max(cores)
+
+
+def free_cores() -> float:
+    """Cores that two threads get which have nothing to do with safespn and never wait."""
+    wall, processor = time.perf_counter(), time.process_time()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda data: hashlib.sha256(data).digest(), [bytes(50_000_000)] * 2))
+    return (time.process_time() - processor) / (time.perf_counter() - wall)
 
 
 def main() -> None:
@@ -28,12 +57,8 @@ def main() -> None:
     small = table[:300].copy()
     spn.log_likelihood(small)
     call = best_of(lambda: spn.log_likelihood(small), 0.5)
-    rounds = []
-    for _ in range(ROUNDS_OF_THREADS):
-        one = best_of(lambda: spn.log_likelihood(table, n_jobs=1), 0.6)
-        rounds.append((one, best_of(lambda: spn.log_likelihood(table, n_jobs=2), 0.6)))
-    work = 300 * min(one for one, _ in rounds) / len(table)
-    ratios = [one / two for one, two in rounds]
+    one, two, cores = threads(spn, table)
+    work = 300 * best_of(lambda: spn.log_likelihood(table, n_jobs=1)) / len(table)
     times = [(import_time("safespn"), import_time("sklearn")) for _ in range(ROUNDS_OF_IMPORT)]
     ours, theirs = (min(column) for column in zip(*times, strict=True))
     print_section(
@@ -54,8 +79,8 @@ def main() -> None:
             Figure(
                 "two threads / one, 100,000 rows",
                 ">= 1.7 x",
-                f"{max(ratios):.2f} x (rounds: {', '.join(f'{ratio:.2f}' for ratio in ratios)})",
-                max(ratios) >= 1.7,
+                f"{one / two:.2f} x ({one * 1e3:.0f} ms / {two * 1e3:.0f} ms; the control got {cores:.2f} cores)",
+                one / two >= 1.7 if cores > CORES_FOR_VERDICT or one / two >= 1.7 else None,
             ),
         ],
     )

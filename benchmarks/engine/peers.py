@@ -1,7 +1,8 @@
 """Log-likelihood and EM step against SPFlow and deeprob-kit: the same network, the same rows, one thread.
 
 The peers live in an environment of their own, made here from PyPI on first use (``.peers`` in the repository), or
-named by its interpreter in the environment variable SAFESPN_PEERS. Their versions are checked, not assumed.
+named by its interpreter in the environment variable SAFESPN_PEERS. Their versions are checked, not assumed. All times
+are processor times of one thread.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Does the cost of a likelihood grow in proportion to rows and to edges?
 
 The figure is the exponent: the slope of a straight line fitted by least squares to the log of the time of one whole
-call (``log_likelihood``, one thread, best of several) against the log of the number of rows, or of edges. Fixed costs
-of a call are inside. The networks have 32 columns and come from one generator, so that their mix of leaves, products
-and sums is about the same at every size; the smallest has little more than the 64 leaves of two products.
+call (``log_likelihood``, one thread, processor time, best of several) against the log of the number of rows, or of
+edges. Fixed costs of a call are inside. The networks have 32 columns and come from one generator, so that their mix of
+leaves, products and sums is about the same at every size; only the smallest is little more than two products of leaves.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from deeprob.spn.algorithms.inference import log_likelihood
 from deeprob.spn.learning.wrappers import learn_estimator
 from deeprob.spn.structure.leaf import Gaussian
 
-from structure_data import NAMES, splits
+from tables import NAMES, splits
 
 results = {}
 for name in NAMES:

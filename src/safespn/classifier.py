@@ -22,8 +22,9 @@ from safespn.labels import encode_labels, is_unlabelled
 from safespn.learning.class_network import block_root, copies, imagined_rows
 from safespn.learning.em import fit_em
 from safespn.learning.parameters import Prior
+from safespn.learning.structure import learn_spn
 from safespn.network.leaves.family import LeafPrior
-from safespn.network.nodes import Sum
+from safespn.network.nodes import Node, Sum
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.safety.fitting import Method
 from safespn.safety.objective import fit_supervised
@@ -55,6 +56,13 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     soft_label_init : {"auto", "optimistic", "dirichlet"}
         Where the soft labels of "mcp" start: at the supervised posteriors or at random; "auto" is random for the
         generative objective and optimistic for the discriminative one, as in the paper.
+    max_depth : "auto" or int
+        Depth of the structure that all rows are used to learn, without labels, and that is copied per class; 0 is a
+        product of single columns. "auto" takes one block of all real columns, whose covariance the classes share: with
+        few labels it did best. Without ``multivariate`` "auto" chooses the depth by Akaike's criterion, as in the
+        paper.
+    multivariate : bool
+        Allow leaves of several real columns; the paper's networks have leaves of one column only.
     pessimism : float between 0 and 1
         How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
         enforced, but the report still tells the exact worst case. Not used by "mcp".
@@ -111,6 +119,8 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "objective": [StrOptions({"generative", "discriminative"})],
         "safety": [StrOptions({"auto", "certified", "mcp", "none"})],
         "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
+        "max_depth": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "multivariate": ["boolean"],
         "pessimism": [Interval(Real, 0, 1, closed="both")],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "variance_floor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -130,6 +140,8 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         safety: str = "auto",
         soft_label_init: str = "auto",
         *,
+        max_depth: str | int = "auto",
+        multivariate: bool = True,
         pessimism: float = 1.0,
         confidence: float = 0.95,
         variance_floor: str | float = "auto",
@@ -145,6 +157,8 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.objective = objective
         self.safety = safety
         self.soft_label_init = soft_label_init
+        self.max_depth = max_depth
+        self.multivariate = multivariate
         self.pessimism = pessimism
         self.confidence = confidence
         self.variance_floor = variance_floor
@@ -265,18 +279,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_states = [0 if categories is None else len(categories) for categories in encoder.categories]
         floors = self._floors(table, weights)
         leaf_prior = LeafPrior(variance_floor=floors, category_prior=0.1)
-        base = SPN(block_root(table, n_states))
-        whole = fit_em(
-            base._structure,
-            base._parameters,
-            table,
-            weights=weights,
-            prior=Prior(0.0, leaf_prior),
-            max_iter=20,
-            tol=1e-4,
-        )
-        root = describe(base._structure, whole.parameters)
-        spn = SPN(copies(root, n_classes, tied=True))
+        spn = SPN(copies(self._network_of_all_rows(table, weights, n_states, leaf_prior), n_classes, tied=True))
         structure, parameters = spn._structure, spn._parameters
         anchor = imagined_rows(structure, parameters, table, self.weight_prior, weights)
         prior = Prior(0.0, leaf_prior, anchor)
@@ -286,6 +289,26 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Problem(structure, table[order], labelled, None if weights is None else weights[order], prior, self.n_jobs),
             parameters,
         )
+
+    def _network_of_all_rows(
+        self, table: FloatArray, weights: FloatArray | None, n_states: list[int], leaf_prior: LeafPrior
+    ) -> Node:
+        """Learn the network that every class starts from; labels are not used."""
+        if self.max_depth != "auto" or not self.multivariate:
+            return learn_spn(
+                table,
+                leaves=["categorical" if states else "gaussian" for states in n_states],
+                multivariate=self.multivariate,
+                max_depth=None if self.max_depth == "auto" else int(self.max_depth),
+                truncate="aic" if self.max_depth == "auto" else None,
+                sample_weight=weights,
+            ).root
+        spn = SPN(block_root(table, n_states))
+        prior = Prior(0.0, leaf_prior)
+        fit = fit_em(
+            spn._structure, spn._parameters, table, weights=weights, prior=prior, max_iter=20, n_jobs=self.n_jobs
+        )
+        return describe(spn._structure, fit.parameters)
 
     def _floors(self, table: FloatArray, weights: FloatArray | None) -> FloatArray:
         """Variance floor of each column, in its squared unit."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from os import PathLike
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -23,6 +25,9 @@ from safespn.network.structure import Parameters, Structure, describe
 from safespn.network.validity import check_network
 from safespn.queries.completion import conditional_draws, most_probable_completion
 from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class SPN:
@@ -274,6 +279,17 @@ class SPN:
             n_jobs=n_jobs,
         )
         return self._from_parameters(self._structure, result.parameters)
+
+    def plot(self, ax: Axes | None = None, *, feature_names: Sequence[str] | None = None, max_nodes: int = 80) -> Axes:
+        """Draw the network; see :func:`safespn.plotting.plot_structure` for the parameters.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from safespn.plotting import plot_structure
+
+        return plot_structure(self, ax, feature_names=feature_names, max_nodes=max_nodes)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the network to a file that :meth:`load` reads without running any code from it."""

@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from safespn.engine.kernels import EXP_CONSTANTS, exp_constants, exp_of_negative
+from safespn import SPN, Gaussian
+from safespn.engine import compiled_pass, kernels
+from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, exp_constants, exp_of_negative
 
 
 @njit
@@ -26,3 +28,12 @@ def test_exp_within_two_units_in_the_last_place():
 
 def test_exp_beyond_its_range_is_zero():
     np.testing.assert_array_equal(exp_of_array(np.array([-708.5, -1e5, -1e308, -np.inf])), 0)
+
+
+def test_kernels_on_disk_are_outdated_by_an_edit_of_any_file_compiled_into_them():
+    compiled_pass.log_likelihood(SPN(Gaussian(0, 0, 1))._network, np.zeros((1, 1)))
+    assert [f"default={kernels.SOURCES})" in str(signature) for signature in kernels.run.signatures] == [True]
+    names = {path.stem for path in kernels.FILES}
+    compiled = [value for value in vars(kernels).values() if hasattr(value, "py_func") and value is not kernels.run]
+    assert {function.py_func.__module__.rpartition(".")[2] for function in compiled} <= names
+    assert {"kernel_arithmetic", "kernel_upward", "kernel_downward", "evidence"} <= names

@@ -10,6 +10,8 @@ import numpy as np
 from safespn.engine import kernels
 from safespn.engine.bound import BoundNetwork
 from safespn.engine.evidence import Evidence
+from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
+from safespn.engine.kernel_arithmetic import EXP_CONSTANTS
 from safespn.engine.schedule import Schedule, make_schedule
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
@@ -47,7 +49,7 @@ def statistics(
 ) -> Statistics:
     """Both passes over a block of rows, summed into expected statistics."""
     structure = network.structure
-    totals = kernels.Totals(
+    totals = Totals(
         objective=np.zeros(1),
         edge_flow=np.zeros(structure.n_edges),
         square=np.zeros((structure.square.n_slots, 3)),
@@ -67,7 +69,7 @@ def statistics(
 
 
 _NONE, _NONE_2D = np.empty(0), np.empty((0, 0))
-_NO_TOTALS = kernels.Totals(_NONE, _NONE, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
+_NO_TOTALS = Totals(_NONE, _NONE, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
 _NO_EVIDENCE = Evidence()
 
 
@@ -80,7 +82,7 @@ def _run(
     evidence: Evidence = _NO_EVIDENCE,
     weights: FloatArray | None = None,
     hard: bool = False,
-    totals: kernels.Totals = _NO_TOTALS,
+    totals: Totals = _NO_TOTALS,
 ) -> None:
     structure, wants_statistics = network.structure, len(totals.objective) > 0
     plan = _plan(structure)
@@ -102,7 +104,7 @@ def _run(
         hard,
         _NONE if weights is None else _writeable(weights),
         totals,
-        kernels.EXP_CONSTANTS,
+        EXP_CONSTANTS,
     )
 
 
@@ -116,8 +118,8 @@ def _rows_in_cache(schedule: Schedule, n_sum_rows: int, n_edge_rows: int, n_feat
     return int(min(max(CACHE_BYTES // per_row // 16 * 16, SMALLEST_BLOCK), 256))
 
 
-def _numbers(network: BoundNetwork) -> kernels.Numbers:
-    return kernels.Numbers(
+def _numbers(network: BoundNetwork) -> Numbers:
+    return Numbers(
         network.log_weights,
         network.unit_constant,
         network.square_centre,
@@ -134,8 +136,8 @@ class _Plan:
     """A schedule as the kernel reads it, for an upward pass alone and for both passes."""
 
     schedule: Schedule
-    upward: kernels.Wiring
-    both_ways: kernels.Wiring
+    upward: Wiring
+    both_ways: Wiring
 
 
 _PLANS: WeakKeyDictionary[Structure, _Plan] = WeakKeyDictionary()
@@ -153,8 +155,8 @@ def _plan(structure: Structure) -> _Plan:
     return _PLANS[structure]
 
 
-def _wiring(structure: Structure, schedule: Schedule, sum_row: IntArray) -> kernels.Wiring:
-    return kernels.Wiring(
+def _wiring(structure: Structure, schedule: Schedule, sum_row: IntArray) -> Wiring:
+    return Wiring(
         structure.edge_start,
         structure.edge_unit,
         structure.child_start,

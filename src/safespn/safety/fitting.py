@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class Method:
         """Learn from all rows, starting from the supervised solution."""
         if problem.n_unlabelled == 0:
             return SafeFit(supervised, np.empty((0, problem.n_classes)), [], converged=True, fallback=False)
+        # The prior keeps its proportion to the rows: it weighed against the labelled ones, now against all.
+        problem = replace(problem, prior=problem.prior.scaled(len(problem.table) / problem.n_labelled))
         pessimism = 0.0 if self.safety == "none" else self.pessimism
         if self.safety == "mcp":
             start = self._start(problem, supervised, generator)

@@ -105,7 +105,8 @@ def fit_proportion_certified(
     """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
 
     The worst soft labels so far are averaged (fictitious play), some L-BFGS steps answer them, and the iterate with the
-    best exact restricted worst case is kept; the supervised model is returned when none is positive.
+    best exact restricted worst case is kept; the supervised model is returned when none is positive. ``max_iter``
+    counts the steps on the parameters.
     """
     comparison = Comparison(problem, supervised, conditional=True)
     n = problem.n_labelled
@@ -116,7 +117,7 @@ def fit_proportion_certified(
     best_soft_labels = average
     history: list[dict[str, Any]] = []
     converged = False
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(1, max(2, max_iter // STEPS_ON_PARAMETERS + 1)):
         target = pessimism * soft_labels + (1 - pessimism) * optimistic(joint[n:])
         average = average + (target - average) / (iteration + 1)
         evidence = problem.complete_evidence(average, conditional=True)

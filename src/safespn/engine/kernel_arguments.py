@@ -1,0 +1,61 @@
+"""The arrays that the compiled kernels read and write, by name."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from safespn.typing import BoolArray, FloatArray, IntArray
+
+
+class Wiring(NamedTuple):
+    """The arrays of :class:`safespn.network.structure.Structure` and :class:`safespn.engine.schedule.Schedule`."""
+
+    edge_start: IntArray
+    edge_unit: IntArray
+    child_start: IntArray
+    child: IntArray
+    """Row of working memory of each child of a unit, not the child's number."""
+    sum_row: IntArray
+    renormalise: BoolArray
+    sum_order: IntArray
+    unit_order: IntArray
+    unit_start: IntArray
+    unit_row: IntArray
+    square_start: IntArray
+    square_slot: IntArray
+    square_feature: IntArray
+    linear_start: IntArray
+    linear_slot: IntArray
+    linear_feature: IntArray
+    table_start: IntArray
+    table_slot: IntArray
+    table_feature: IntArray
+    table_offset: IntArray
+    block_start: IntArray
+    block_slot: IntArray
+    block_feature: IntArray
+
+
+class Numbers(NamedTuple):
+    """The float arrays of a bound network, as in :class:`safespn.engine.bound.BoundNetwork`."""
+
+    log_weights: FloatArray
+    unit_constant: FloatArray
+    square_centre: FloatArray
+    square_scale: FloatArray
+    square_missing: FloatArray
+    linear_slope: FloatArray
+    linear_missing: FloatArray
+    table_values: FloatArray
+
+
+class Totals(NamedTuple):
+    """The arrays of :class:`safespn.engine.statistics.Statistics`, added to in place."""
+
+    objective: FloatArray
+    edge_flow: FloatArray
+    square: FloatArray
+    linear: FloatArray
+    table: FloatArray
+    block_flow: FloatArray
+    """Flow of each row through each block slot, shape (n_slots, n_rows)."""
