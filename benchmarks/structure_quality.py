@@ -2,9 +2,10 @@
 
 SAFESPN_DATA=<directory of the CSV files> python benchmarks/structure_quality.py [--peer-python PATH] [--splits 10]
 
-Ten tables, random 80/20 splits, z-scored with training statistics. GaussianMixture's number of components (1 to 15) is
-chosen by BIC. Every variance of a GaussianMixture is at least 1e-6; the columns `univariate` and `multivar.` give ours
-the same bound, since columns with repeated values reward narrow components without limit; `.default` is our own floor.
+Ten tables, random 80/20 splits (stratified for the accuracy tables), z-scored with training statistics.
+GaussianMixture's number of components (1 to 15) is chosen by BIC. Every variance of a GaussianMixture is at least 1e-6;
+the columns `univariate` and `multivar.` give ours the same bound, since columns with repeated values reward narrow
+components without limit; `.default` is our own floor.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ OURS = {
     "multivar.": {"multivariate": True, "variance_floor": 1e-6},
     "mv.default": {"multivariate": True},
 }
-CLASS_STRUCTURES = ("copied", "shared", "per_class", "tied", "auto")
+CLASS_STRUCTURES = ("copied", "shared", "per_class", "tied", "naive", "linear", "quadratic", "discriminative", "auto")
 
 
 def mixtures(train, test, seed):
@@ -80,11 +81,11 @@ def few_labels(classes, n_columns, seed):
 
 def class_table(n_splits, few):
     print(f"Accuracy | joint log-likelihood of test rows; {'2D + K labels' if few else 'all training labels'}")
-    print(f"{'':12}" + "".join(f"{name:>18}" for name in CLASS_STRUCTURES) + f"{'LDA':>10}{'NB':>10}")
+    print(f"{'':12}" + "".join(f"{name:>15}" for name in CLASS_STRUCTURES) + f"{'LDA':>10}{'NB':>10}")
     rows = []
     for name in NAMES:
         values = []
-        for seed, (train, test, classes, truth) in enumerate(splits(name, n_splits)):
+        for seed, (train, test, classes, truth) in enumerate(splits(name, n_splits, stratified=True)):
             known = few_labels(classes, train.shape[1], seed) if few else classes
             n_classes = int(classes.max()) + 1
             result = []
@@ -98,13 +99,13 @@ def class_table(n_splits, few):
             values.append(result)
         row = np.mean(values, axis=0)
         rows.append(row)
-        ours = "".join(f"{row[2 * i]:9.3f}{row[2 * i + 1]:9.2f}" for i in range(len(CLASS_STRUCTURES)))
+        ours = "".join(f"{row[2 * i]:7.3f}{row[2 * i + 1]:8.2f}" for i in range(len(CLASS_STRUCTURES)))
         print(f"{name:12}{ours}{row[-2]:10.3f}{row[-1]:10.3f}", flush=True)
     table = np.array(rows)
     peers = table[:, -2:].max(axis=1)
     wins = [int(np.sum(table[:, 2 * i] >= peers - 1e-9)) for i in range(len(CLASS_STRUCTURES))]
     mean = table.mean(axis=0)
-    print("mean        " + "".join(f"{mean[2 * i]:9.3f}{mean[2 * i + 1]:9.2f}" for i in range(len(CLASS_STRUCTURES))))
+    print("mean        " + "".join(f"{mean[2 * i]:7.3f}{mean[2 * i + 1]:8.2f}" for i in range(len(CLASS_STRUCTURES))))
     print(f"at least the better of LDA and NB on: {dict(zip(CLASS_STRUCTURES, wins, strict=True))} of 10\n")
 
 
@@ -112,18 +113,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", help="a Python that has deeprob-kit")
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--only", choices=["likelihood", "classes"])
+    parser.add_argument("--only", choices=["likelihood", "classes", "few"])
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if arguments.only != "classes":
+    if arguments.only in (None, "likelihood"):
         deeprob = None
         if arguments.peer_python:
             script = Path(__file__).parent / "peers" / "deeprob_quality.py"
             output = subprocess.run([arguments.peer_python, script], capture_output=True, text=True, check=True).stdout
             deeprob = json.loads(output.splitlines()[-1])
         likelihood_table(arguments.splits, deeprob)
-    if arguments.only != "likelihood":
+    if arguments.only in (None, "classes"):
         class_table(arguments.splits, few=False)
+    if arguments.only in (None, "few"):
         class_table(arguments.splits, few=True)
 
 

@@ -1,8 +1,9 @@
 """Speed of structure learning: growth with the number of rows, cost of truncation, and peers side by side.
 
-python benchmarks/structure_speed.py [--peer-python PATH]
+python benchmarks/structure_speed.py [--peer-python PATH] [--peer-rows 10000]
 
 The table is a mixture of eight clusters with four common factors, 32 columns. Use one thread (OMP_NUM_THREADS=1).
+Times are processor seconds, so that other programs on the machine hardly disturb them.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def seconds(n_rows, repeats=1, **options):
     table = make_table(n_rows)
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         learn_spn(table, **options)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
@@ -56,13 +57,13 @@ def truncation():
     )
 
 
-def peers(python):
-    table = make_table(10_000)
+def peers(python, n_rows):
+    table = make_table(n_rows)
     own = {
-        "univariate": seconds(10_000, repeats=3, **UNIVARIATE),
-        "multivariate": seconds(10_000, repeats=3, min_rows=MIN_ROWS),
+        "univariate": seconds(n_rows, repeats=3, **UNIVARIATE),
+        "multivariate": seconds(n_rows, repeats=3, min_rows=MIN_ROWS),
     }
-    print(f"10,000 x 32, min_rows {MIN_ROWS}: " + ", ".join(f"{name} {value:.2f} s" for name, value in own.items()))
+    print(f"{n_rows} x 32, min_rows {MIN_ROWS}: " + ", ".join(f"{name} {value:.2f} s" for name, value in own.items()))
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "table.npy"
         np.save(path, table)
@@ -76,12 +77,13 @@ def peers(python):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", help="a Python that has deeprob-kit and SPFlow 1.1")
+    parser.add_argument("--peer-rows", type=int, default=10_000, help="rows of the table that peers learn from")
     arguments = parser.parse_args()
     growth("univariate leaves", **UNIVARIATE)
     growth("multivariate leaves", min_rows=MIN_ROWS)
     truncation()
     if arguments.peer_python:
-        peers(arguments.peer_python)
+        peers(arguments.peer_python, arguments.peer_rows)
 
 
 if __name__ == "__main__":

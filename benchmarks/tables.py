@@ -31,13 +31,17 @@ def load(name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     return features, np.unique(table[:, target], return_inverse=True)[1]
 
 
-def splits(name: str, n_splits: int = 10) -> Iterator[Split]:
+def splits(name: str, n_splits: int = 10, *, stratified: bool = False) -> Iterator[Split]:
     """Yield ``(train, test, train_classes, test_classes)``: random 80/20 splits, z-scored with training statistics."""
     features, classes = load(name)
     for seed in range(n_splits):
-        order = np.random.default_rng(seed).permutation(len(features))
-        n_test = round(0.2 * len(features))
-        test, train = order[:n_test], order[n_test:]
+        generator = np.random.default_rng(seed)
+        strata = classes if stratified else np.zeros_like(classes)
+        groups = [np.nonzero(strata == number)[0] for number in np.unique(strata)]
+        orders = [group[generator.permutation(len(group))] for group in groups]
+        sizes = [round(0.2 * len(group)) for group in groups]
+        test = np.concatenate([order[:size] for order, size in zip(orders, sizes, strict=True)])
+        train = np.concatenate([order[size:] for order, size in zip(orders, sizes, strict=True)])
         mean, deviation = features[train].mean(axis=0), features[train].std(axis=0)
         scaled = (features - mean) / np.where(deviation > 0, deviation, 1.0)
         yield scaled[train], scaled[test], classes[train], classes[test]

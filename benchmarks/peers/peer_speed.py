@@ -14,7 +14,7 @@ if peer == "deeprob":
     from deeprob.spn.learning.wrappers import learn_estimator
     from deeprob.spn.structure.leaf import Gaussian
 
-    start = time.perf_counter()
+    start = time.process_time()
     learn_estimator(table, [Gaussian] * table.shape[1], min_rows_slice=min_rows, random_state=0, verbose=False)
 else:
     import torch
@@ -22,7 +22,7 @@ else:
     from spflow.meta import Scope
     from spflow.modules.leaves import Normal
 
-    start = time.perf_counter()
+    start = time.process_time()
     scope = Scope(list(range(table.shape[1])))
     learn_spn(torch.tensor(table), leaf_modules=[Normal(scope=scope)], min_instances_slice=min_rows)
-print(json.dumps(time.perf_counter() - start))
+print(json.dumps(time.process_time() - start))

@@ -3,9 +3,10 @@ import pytest
 
 from safespn import SPN
 from safespn.learning.structure import learn_class_spn
+from safespn.learning.structure.gaussian_classes import GAUSSIAN_STRUCTURES
 from safespn.network.nodes import Leaf, walk
 
-STRUCTURES = ["copied", "shared", "per_class", "tied", "auto"]
+STRUCTURES = ["copied", "shared", "per_class", "tied", *GAUSSIAN_STRUCTURES, "auto"]
 
 
 def labelled_table(n_rows=200, seed=0):

@@ -13,6 +13,7 @@ import numpy as np
 from safespn.learning.parameters import Prior
 from safespn.learning.structure.blocks import floored_covariance
 from safespn.learning.structure.describe import Describer, Description
+from safespn.learning.structure.gaussian_classes import GAUSSIAN_STRUCTURES, GaussianClasses
 from safespn.learning.structure.learnspn import Settings, grow
 from safespn.learning.structure.plan import Plan
 from safespn.learning.structure.refine import Shrinkage, refine
@@ -25,7 +26,7 @@ from safespn.network.structure import Parameters
 from safespn.spn import SPN
 from safespn.typing import FloatArray, IntArray
 
-STRUCTURES = ("copied", "shared", "per_class", "tied")
+STRUCTURES = ("copied", "shared", "per_class", "tied", *GAUSSIAN_STRUCTURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,10 @@ class ClassLayer:
         depth : int, optional
             Cut the structures after so many splits.
         """
+        if structure in GAUSSIAN_STRUCTURES:
+            gaussian = GaussianClasses(self.table, class_weights, self.regularisation, self.weight_prior)
+            nodes, root_weights = gaussian.learn(structure)
+            return SPN(Sum(nodes, root_weights.tolist()))
         totals = class_weights.sum(axis=1) + self.weight_prior
         children = self._children(structure, class_weights, plan, depth)
         return SPN(Sum(children, (totals / totals.sum()).tolist()))

@@ -17,7 +17,9 @@ from safespn.learning.structure.univariate import Regularisation
 from safespn.spn import SPN
 from safespn.typing import ArrayLike, FloatArray, IntArray
 
-CANDIDATES = ("copied", "per_class", "tied")
+CANDIDATES = ("copied", "per_class", "naive", "tied", "linear", "quadratic", "discriminative")
+UNIVARIATE_CANDIDATES = ("copied", "per_class", "naive")
+FOLDS_BEFORE_DROPPING = 3
 
 
 def learn_class_spn(
@@ -40,7 +42,7 @@ def learn_class_spn(
     covariance_strength: float = 0.2,
     pooling: float = 1.0,
     refine_iterations: int = 10,
-    n_folds: int = 5,
+    n_folds: int = 10,
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int = 0,
@@ -53,12 +55,18 @@ def learn_class_spn(
         Labelled and unlabelled rows; NaN marks a missing cell.
     classes : array-like of shape (n_rows,)
         Class of each row, 0 to ``n_classes - 1``, or -1 where it is unknown.
-    structure : {"copied", "shared", "per_class", "tied", "auto"}
+    structure : str
         * "copied": one structure, learned from all rows without labels, whose weights and leaves each class fits anew;
         * "shared": the same, but the classes share the leaves and differ in the weights only;
         * "per_class": a structure of its own for each class;
-        * "tied": one multivariate Gaussian per class with a common covariance;
-        * "auto": "copied", "per_class" or "tied", whichever predicts left-out labels best.
+        * "tied": one multivariate Gaussian per class with a common covariance, drawn towards that of all rows;
+        * "naive": univariate leaves for each class (Gaussian naive Bayes);
+        * "linear": as "tied", shrunk as Ledoit and Wolf say (a regularised linear discriminant);
+        * "quadratic": the same with a covariance of its own for each class;
+        * "discriminative": "linear" with means that maximise the conditional likelihood of the classes, penalised
+          (logistic regression); a poorer density;
+        * "auto": whichever of these but "shared" predicts left-out labels best. Without ``multivariate`` only those of
+          univariate leaves.
     pooling : float
         All rows count in each class with so much weight together.
     n_folds : int
@@ -119,23 +127,47 @@ def _class_weights(
 
 
 def _best_structure(layer: ClassLayer, class_weights: FloatArray, plan: Plan | None, n_folds: int) -> str:
-    """Compare structures by the accuracy on left-out labelled rows, ties by the conditional likelihood."""
-    scores = {name: np.zeros(2) for name in CANDIDATES}
+    """Compare structures by the accuracy on left-out labelled rows, ties by the conditional likelihood.
+
+    A race: a structure that is behind by more than a standard error after a few folds is dropped.
+    """
+    names = CANDIDATES if layer.settings.multivariate else UNIVARIATE_CANDIDATES
+    scores: dict[str, list[FloatArray]] = {name: [] for name in names}
     fold_of = _folds(class_weights, n_folds)
     for fold in range(n_folds):
         held_out = np.where(fold_of == fold, class_weights, 0.0)
         kept = class_weights - held_out
         if not held_out.any() or not (kept.sum(axis=1) > 0).all():
             continue
-        used = np.nonzero(held_out.any(axis=0))[0]
-        rows = layer.table.own_units()[used]
-        for name, score in scores.items():
-            joint = layer.learn(name, kept, plan).log_joint(rows)
-            log_posterior = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-            weights = held_out[:, used].T
-            correct = np.arange(len(class_weights)) == log_posterior.argmax(axis=1)[:, None]
-            score += (weights * correct).sum(), (weights * np.maximum(log_posterior, -30.0)).sum()
-    return max(CANDIDATES, key=lambda name: tuple(scores[name]))
+        for name, seen in scores.items():
+            seen.append(_left_out_score(layer, name, held_out, kept, plan))
+        if fold + 1 >= FOLDS_BEFORE_DROPPING:
+            scores = _survivors(scores)
+    return max(scores, key=lambda name: tuple(np.sum(scores[name], axis=0)))
+
+
+def _left_out_score(
+    layer: ClassLayer, structure: str, held_out: FloatArray, kept: FloatArray, plan: Plan | None
+) -> FloatArray:
+    """Weight of the left-out rows whose class is recognised, and the log probability given to the classes."""
+    used = np.nonzero(held_out.any(axis=0))[0]
+    joint = layer.learn(structure, kept, plan).log_joint(layer.table.own_units()[used])
+    log_posterior = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+    weights = held_out[:, used].T
+    correct = np.arange(len(held_out)) == log_posterior.argmax(axis=1)[:, None]
+    return np.array([(weights * correct).sum(), (weights * np.maximum(log_posterior, -30.0)).sum()])
+
+
+def _survivors(scores: dict[str, list[FloatArray]]) -> dict[str, list[FloatArray]]:
+    """Keep the structures within one standard error, over folds, of the one that is most often right."""
+    right = {name: np.array(seen)[:, 0] for name, seen in scores.items()}
+    best = max(right, key=lambda name: float(right[name].sum()))
+    behind = {name: right[best] - own for name, own in right.items()}
+    return {
+        name: scores[name]
+        for name, gap in behind.items()
+        if gap.mean() <= gap.std(ddof=min(1, len(gap) - 1)) / np.sqrt(len(gap))
+    }
 
 
 def _folds(class_weights: FloatArray, n_folds: int) -> IntArray:
