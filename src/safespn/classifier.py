@@ -194,8 +194,8 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels; the marker ``unlabeled`` for unlabelled rows.
         sample_weight : array-like of shape (n_rows,), optional
         validation : tuple of X and y, optional
-            Labelled rows, for early stopping of "mcp" and as a further guard: unless ``safety="none"``, the model is
-            never worse than the supervised one on them.
+            Labelled rows, for early stopping of "mcp", and for the record. Unless ``safety="none"``, a discriminative
+            model is never worse than the supervised one on them.
 
         Returns
         -------

@@ -61,18 +61,8 @@ class Method:
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        if self.conditional:
-            fit = fit_proportion_certified(
-                problem,
-                supervised,
-                confidence=self.confidence,
-                pessimism=pessimism,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                validation_score=validation_score,
-            )
-        else:
-            fit = fit_certified(
+        if not self.conditional:
+            return fit_certified(
                 problem,
                 supervised,
                 pessimism=pessimism,
@@ -80,6 +70,15 @@ class Method:
                 tol=self.tol,
                 validation_score=validation_score,
             )
+        fit = fit_proportion_certified(
+            problem,
+            supervised,
+            confidence=self.confidence,
+            pessimism=pessimism,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            validation_score=validation_score,
+        )
         worse = validation_score is not None and validation_score(fit.parameters) < validation_score(supervised)
         if worse and self.safety != "none":
             return replace(fit, parameters=supervised, fallback=True)

@@ -41,8 +41,8 @@ def fit_mcp(
     step_size : float
         Size alpha of the first step on the soft labels; step t has size ``alpha / sqrt(t)``.
     validation_score : callable, optional
-        Scores parameters on validation rows, higher is better; the best iterate is returned, the supervised model if
-        none is better, and the fit stops early.
+        Scores parameters on validation rows, higher is better; the best iterate is returned (for the conditional
+        likelihood the supervised model if none is better), and the fit stops early.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def fit_mcp(
             break
         slope = soft_label_gradient(comparison.view(joint)[n:], comparison.rival[n:], soft_labels)
         soft_labels = project_simplex(soft_labels - step_size / np.sqrt(iteration) * slope)
-    if validation_score is not None and best_score < validation_score(supervised):
+    if conditional and validation_score is not None and best_score < validation_score(supervised):
         best = supervised
     return SafeFit(best, best_soft_labels, history, converged, fallback=best is supervised)
 
