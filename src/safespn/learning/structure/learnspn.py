@@ -10,7 +10,7 @@ from safespn.learning.structure.blocks import GaussianBlock, block_log_likelihoo
 from safespn.learning.structure.clustering import find_two_clusters, looks_gaussian
 from safespn.learning.structure.dependence import independent_groups
 from safespn.learning.structure.plan import Plan, plan_of
-from safespn.learning.structure.univariate import Leaves, Regularisation, Slice
+from safespn.learning.structure.univariate import Leaves, Regularisation, Slice, among
 from safespn.typing import FloatArray, IntArray
 
 MOST_LEVELS = 100
@@ -56,7 +56,7 @@ class _Origin:
 
     def part(self, part: Slice, columns: IntArray) -> _Origin:
         """Return what a group of the part's columns starts from."""
-        kept = np.isin(part.real_columns, columns)
+        kept = among(part.real_columns, columns)
         covariance = None if self.covariance is None else self.covariance[np.ix_(kept, kept)]
         return _Origin(part.part_of(self.leaves, columns), part.part_of(self.broader, columns), covariance)
 
@@ -86,6 +86,38 @@ class _Grown:
 
 
 @dataclass(frozen=True, eq=False)
+class _Group:
+    """Columns that stay together, with what describes them without splitting their rows.
+
+    Parameters
+    ----------
+    block : GaussianBlock or None
+        Of the real columns, if blocks are in use; whether it beats univariate leaves or not.
+    whole : _Grown
+        The better of the block and univariate leaves.
+    """
+
+    part: Slice
+    origin: _Origin
+    budget: _Budget
+    block: GaussianBlock | None
+    whole: _Grown
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A part whose columns have been split, its rows not yet."""
+
+    part: Slice
+    origin: _Origin
+    groups: list[_Group]
+
+    @property
+    def score(self) -> float:
+        return sum(group.whole.score for group in self.groups)
+
+
+@dataclass(frozen=True, eq=False)
 class _Grower:
     settings: Settings
     regularisation: Regularisation
@@ -93,42 +125,60 @@ class _Grower:
     def grow(self, part: Slice) -> Plan:
         leaves = part.fit(part.weights[:, None], self.regularisation)
         depth = MOST_LEVELS if self.settings.max_depth is None else self.settings.max_depth
-        return self._grow(part, _Origin(leaves, leaves, None), _Budget(depth, MOST_LEVELS)).plan
+        return self._close(self._open(part, _Origin(leaves, leaves, None), _Budget(depth, MOST_LEVELS))).plan
 
-    def _grow(self, part: Slice, origin: _Origin, budget: _Budget) -> _Grown:
-        block = self._block(part, origin, budget)
-        if part.total >= self.settings.min_rows and len(part.weights) > 1:
-            groups = self._groups(part) if budget.allows(splits_rows=False) else []
-            if len(groups) > 1:
-                return self._split_columns(part, origin, groups, budget)
-            members = self._clusters(part, origin.leaves) if budget.allows(splits_rows=True) else []
-            if members:
-                return self._better(self._split_rows(part, origin, block, members, budget), part, origin, block)
-        return self._better(self._leaves(part, origin), part, origin, block)
-
-    def _leaves(self, part: Slice, origin: _Origin) -> _Grown:
-        score = float(part.weights @ part.log_density(origin.leaves)[:, 0])
-        return _Grown(self._plan(part, origin), score)
-
-    def _split_columns(self, part: Slice, origin: _Origin, groups: list[IntArray], budget: _Budget) -> _Grown:
+    def _open(self, part: Slice, origin: _Origin, budget: _Budget) -> _Opened:
+        """Split the columns of a part where they are independent."""
+        groups = self._groups(part) if self._is_large(part) and budget.allows(splits_rows=False) else []
+        if len(groups) <= 1:
+            return _Opened(part, origin, [self._group(part, origin, budget)])
         below = budget.after(splits_rows=False)
-        grown = [self._grow(part.part(group), origin.part(part, group), below) for group in groups]
-        plan = self._plan(part, origin, tuple(child.plan for child in grown))
+        return _Opened(
+            part, origin, [self._group(part.part(group), origin.part(part, group), below) for group in groups]
+        )
+
+    def _close(self, opened: _Opened) -> _Grown:
+        """Split the rows of every group of columns where that gains."""
+        grown = [self._split_rows(group) for group in opened.groups]
+        if len(grown) == 1:
+            return grown[0]
+        plan = self._plan(opened.part, opened.origin, tuple(child.plan for child in grown))
         return _Grown(plan, sum(child.score for child in grown))
 
-    def _split_rows(
-        self, part: Slice, origin: _Origin, block: GaussianBlock | None, members: list[IntArray], budget: _Budget
-    ) -> _Grown:
-        below = budget.after(splits_rows=True)
-        grown, score = [], -self._price(part, part.n_leaf_parameters + 1)
+    def _split_rows(self, group: _Group) -> _Grown:
+        part, origin, whole = group.part, group.origin, group.whole
+        if not (self._is_large(part) and group.budget.allows(splits_rows=True)):
+            return whole
+        members = self._clusters(part, origin.leaves)
+        if not members:
+            return whole
+        below, covariance = (
+            group.budget.after(splits_rows=True),
+            None if group.block is None else group.block.covariance,
+        )
+        clusters, overhead = [], -self._price(part, part.n_leaf_parameters + 1)
         for rows in members:
             inner = part.take(rows)
             leaves = inner.fit(inner.weights[:, None], self.regularisation, origin.leaves)
-            covariance = None if block is None else block.covariance
-            grown.append(self._grow(inner, _Origin(leaves, origin.leaves, covariance), below))
-            score += grown[-1].score + inner.total * float(np.log(inner.total / part.total))
-        plan = self._plan(part, origin, tuple(child.plan for child in grown), splits_rows=True)
-        return _Grown(plan, score)
+            clusters.append(self._open(inner, _Origin(leaves, origin.leaves, covariance), below))
+            overhead += inner.total * float(np.log(inner.total / part.total))
+        is_block = whole.plan.block is not None
+        if is_block and overhead + sum(cluster.score for cluster in clusters) <= whole.score:
+            return whole  # what grows in two clusters hardly ever makes up for a split that is no gain by itself
+        grown = [self._close(cluster) for cluster in clusters]
+        score = overhead + sum(child.score for child in grown)
+        if is_block and score <= whole.score:
+            return whole
+        return _Grown(self._plan(part, origin, tuple(child.plan for child in grown), splits_rows=True), score)
+
+    def _group(self, part: Slice, origin: _Origin, budget: _Budget) -> _Group:
+        block = self._block(part, origin, budget)
+        score = float(part.weights @ part.log_density(origin.leaves)[:, 0])
+        if block is not None:
+            of_block = block_log_likelihood(part, origin.leaves, block) - self._price(part, block.n_extra_parameters)
+            if of_block > score:
+                return _Group(part, origin, budget, block, _Grown(self._plan(part, origin, block=block), of_block))
+        return _Group(part, origin, budget, block, _Grown(self._plan(part, origin), score))
 
     def _block(self, part: Slice, origin: _Origin, budget: _Budget) -> GaussianBlock | None:
         if not self.settings.multivariate or len(part.real_columns) < 2 or budget.depth < 1 - budget.inside_sum:
@@ -136,14 +186,8 @@ class _Grower:
         floor, strength = self.regularisation.variance_floor, self.settings.covariance_strength
         return fit_block(part, origin.covariance, floor, strength)
 
-    def _better(self, grown: _Grown, part: Slice, origin: _Origin, block: GaussianBlock | None) -> _Grown:
-        """Keep the part as it is, or model its real columns by one block if that scores higher."""
-        if block is None:
-            return grown
-        score = block_log_likelihood(part, origin.leaves, block) - self._price(part, block.n_extra_parameters)
-        if score <= grown.score:
-            return grown
-        return _Grown(self._plan(part, origin, block=block), score)
+    def _is_large(self, part: Slice) -> bool:
+        return part.total >= self.settings.min_rows and len(part.weights) > 1
 
     def _groups(self, part: Slice) -> list[IntArray]:
         settings = self.settings
