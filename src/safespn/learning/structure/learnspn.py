@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from safespn.typing import FloatArray, IntArray
 
 MOST_LEVELS = 100
 """Bounds the recursion; only a table made for it comes near."""
+PATIENCE = 3
+"""How many splits of rows, one below the other, are tried against a block before it is kept."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,30 @@ class _Group:
         The better of the block and univariate leaves.
     """
 
+    grower: _Grower
     part: Slice
     origin: _Origin
     budget: _Budget
     block: GaussianBlock | None
     whole: _Grown
+
+    @cached_property
+    def clusters(self) -> list[_Opened]:
+        """Two clusters of the rows, or nothing where the rows stay together."""
+        return self.grower.open_clusters(self)
+
+    @property
+    def overhead(self) -> float:
+        """What splitting the rows adds to the clusters' scores: the weights of the sum and the price of the leaves."""
+        totals = np.array([cluster.part.total for cluster in self.clusters])
+        entropy = float(totals @ np.log(totals / self.part.total))
+        return entropy - self.grower.price(self.part, self.part.n_leaf_parameters + 1)
+
+    def promise(self, n_splits: int) -> float:
+        """Highest score within so many splits of rows, one below the other."""
+        if n_splits == 0 or not self.clusters:
+            return self.whole.score
+        return max(self.whole.score, self.overhead + sum(cluster.promise(n_splits - 1) for cluster in self.clusters))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +134,8 @@ class _Opened:
     origin: _Origin
     groups: list[_Group]
 
-    @property
-    def score(self) -> float:
-        return sum(group.whole.score for group in self.groups)
+    def promise(self, n_splits: int) -> float:
+        return sum(group.promise(n_splits) for group in self.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,48 +158,54 @@ class _Grower:
             part, origin, [self._group(part.part(group), origin.part(part, group), below) for group in groups]
         )
 
+    def open_clusters(self, group: _Group) -> list[_Opened]:
+        """Split the rows of a group in two where that gains."""
+        part, origin, budget = group.part, group.origin, group.budget
+        if not (self._is_large(part) and budget.allows(splits_rows=True)):
+            return []
+        below = budget.after(splits_rows=True)
+        covariance = None if group.block is None else group.block.covariance
+        clusters = []
+        for rows in self._clusters(part, origin.leaves):
+            inner = part.take(rows)
+            leaves = inner.fit(inner.weights[:, None], self.regularisation, origin.leaves)
+            clusters.append(self._open(inner, _Origin(leaves, origin.leaves, covariance), below))
+        return clusters
+
     def _close(self, opened: _Opened) -> _Grown:
-        """Split the rows of every group of columns where that gains."""
-        grown = [self._split_rows(group) for group in opened.groups]
+        """Grow every group of columns."""
+        grown = [self._grow(group) for group in opened.groups]
         if len(grown) == 1:
             return grown[0]
         plan = self._plan(opened.part, opened.origin, tuple(child.plan for child in grown))
         return _Grown(plan, sum(child.score for child in grown))
 
-    def _split_rows(self, group: _Group) -> _Grown:
-        part, origin, whole = group.part, group.origin, group.whole
-        if not (self._is_large(part) and group.budget.allows(splits_rows=True)):
+    def _grow(self, group: _Group) -> _Grown:
+        """Split the rows of a group where that gains.
+
+        A block is given up for clusters only if they score higher. Where a few levels of them do not, deeper ones
+        hardly ever do, and they would take most of the time.
+        """
+        whole, is_block = group.whole, group.whole.plan.block is not None
+        if not group.clusters or (is_block and group.promise(PATIENCE) <= whole.score):
             return whole
-        members = self._clusters(part, origin.leaves)
-        if not members:
-            return whole
-        below, covariance = (
-            group.budget.after(splits_rows=True),
-            None if group.block is None else group.block.covariance,
-        )
-        clusters, overhead = [], -self._price(part, part.n_leaf_parameters + 1)
-        for rows in members:
-            inner = part.take(rows)
-            leaves = inner.fit(inner.weights[:, None], self.regularisation, origin.leaves)
-            clusters.append(self._open(inner, _Origin(leaves, origin.leaves, covariance), below))
-            overhead += inner.total * float(np.log(inner.total / part.total))
-        is_block = whole.plan.block is not None
-        if is_block and overhead + sum(cluster.score for cluster in clusters) <= whole.score:
-            return whole  # what grows in two clusters hardly ever makes up for a split that is no gain by itself
-        grown = [self._close(cluster) for cluster in clusters]
-        score = overhead + sum(child.score for child in grown)
+        grown = [self._close(cluster) for cluster in group.clusters]
+        score = group.overhead + sum(child.score for child in grown)
         if is_block and score <= whole.score:
             return whole
-        return _Grown(self._plan(part, origin, tuple(child.plan for child in grown), splits_rows=True), score)
+        plan = self._plan(group.part, group.origin, tuple(child.plan for child in grown), splits_rows=True)
+        return _Grown(plan, score)
 
     def _group(self, part: Slice, origin: _Origin, budget: _Budget) -> _Group:
         block = self._block(part, origin, budget)
         score = float(part.weights @ part.log_density(origin.leaves)[:, 0])
         if block is not None:
-            of_block = block_log_likelihood(part, origin.leaves, block) - self._price(part, block.n_extra_parameters)
+            of_block = block_log_likelihood(part, origin.leaves, block) - self.price(part, block.n_extra_parameters)
             if of_block > score:
-                return _Group(part, origin, budget, block, _Grown(self._plan(part, origin, block=block), of_block))
-        return _Group(part, origin, budget, block, _Grown(self._plan(part, origin), score))
+                return _Group(
+                    self, part, origin, budget, block, _Grown(self._plan(part, origin, block=block), of_block)
+                )
+        return _Group(self, part, origin, budget, block, _Grown(self._plan(part, origin), score))
 
     def _block(self, part: Slice, origin: _Origin, budget: _Budget) -> GaussianBlock | None:
         if not self.settings.multivariate or len(part.real_columns) < 2 or budget.depth < 1 - budget.inside_sum:
@@ -202,12 +229,12 @@ class _Grower:
         if part.n_columns == 1 and looks_gaussian(part):
             return []
         clusters = find_two_clusters(part, leaves, self.regularisation)
-        if clusters is None or clusters.gain <= self._price(part, part.n_leaf_parameters + 1):
+        if clusters is None or clusters.gain <= self.price(part, part.n_leaf_parameters + 1):
             return []
         members = clusters.members
         return list(members) if all(len(rows) for rows in members) else []
 
-    def _price(self, part: Slice, n_parameters: int) -> float:
+    def price(self, part: Slice, n_parameters: int) -> float:
         """Gain in log-likelihood that so many more parameters must bring."""
         per_parameter = 0.5 * float(np.log(max(part.total, 2.0))) if self.settings.criterion == "bic" else 1.0
         return n_parameters * per_parameter
