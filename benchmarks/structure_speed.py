@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import tempfile
 import time
@@ -64,6 +65,11 @@ def truncation():
     )
 
 
+def processor_seconds_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def peers(python, n_rows, limit):
     table = make_table(n_rows)
     own = {
@@ -76,10 +82,12 @@ def peers(python, n_rows, limit):
         np.save(path, table)
         for peer in ("deeprob", "spflow"):
             command = [python, Path(__file__).parent / "peers" / "peer_speed.py", peer, path, str(MIN_ROWS)]
+            before = processor_seconds_of_children()
             try:
                 output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit).stdout
             except subprocess.TimeoutExpired:
-                print(f"{peer}: stopped unfinished after {limit:.0f} s of wall time", flush=True)
+                least = processor_seconds_of_children() - before
+                print(f"{peer}: unfinished after {least:.0f} s, more than {least / own['univariate']:.0f} times ours")
                 continue
             value = json.loads(output.splitlines()[-1])
             print(f"{peer}: {value:.1f} s, {value / own['univariate']:.0f} times ours", flush=True)
@@ -89,7 +97,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", help="a Python that has deeprob-kit and SPFlow 1.1")
     parser.add_argument("--peer-rows", type=int, default=10_000, help="rows of the table that peers learn from")
-    parser.add_argument("--peer-limit", type=float, default=1200, help="seconds after which a peer is stopped")
+    parser.add_argument(
+        "--peer-limit", type=float, default=1200, help="seconds of wall time after which a peer is stopped"
+    )
     arguments = parser.parse_args()
     growth("univariate leaves", **UNIVARIATE)
     growth("multivariate leaves", min_rows=MIN_ROWS)
