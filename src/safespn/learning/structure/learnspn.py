@@ -18,6 +18,8 @@ MOST_LEVELS = 100
 """Bounds the recursion; only a table made for it comes near."""
 PATIENCE = 3
 """How many splits of rows, one below the other, are tried against a block before it is kept."""
+ROWS_PER_COLUMN = 5.0
+"""Below so many rows per real column no further ones are tried: blocks of such clusters would not pay."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,11 @@ class _Group:
     Parameters
     ----------
     block : GaussianBlock or None
-        Of the real columns, if blocks are in use; whether it beats univariate leaves or not.
-    whole : _Grown
-        The better of the block and univariate leaves.
+        Of the real columns, if blocks are in use.
+    is_block : bool
+        Whether the block scores higher than univariate leaves.
+    score : float
+        Of the better of the two.
     """
 
     grower: _Grower
@@ -105,14 +109,15 @@ class _Group:
     origin: _Origin
     budget: _Budget
     block: GaussianBlock | None
-    whole: _Grown
+    is_block: bool
+    score: float
 
     @cached_property
     def clusters(self) -> list[_Opened]:
         """Two clusters of the rows, or nothing where the rows stay together."""
         return self.grower.open_clusters(self)
 
-    @property
+    @cached_property
     def overhead(self) -> float:
         """What splitting the rows adds to the clusters' scores: the weights of the sum and the price of the leaves."""
         totals = np.array([cluster.part.total for cluster in self.clusters])
@@ -121,9 +126,10 @@ class _Group:
 
     def promise(self, n_splits: int) -> float:
         """Highest score within so many splits of rows, one below the other."""
-        if n_splits == 0 or not self.clusters:
-            return self.whole.score
-        return max(self.whole.score, self.overhead + sum(cluster.promise(n_splits - 1) for cluster in self.clusters))
+        too_few = self.part.total < ROWS_PER_COLUMN * len(self.part.real_columns)
+        if n_splits == 0 or too_few or not self.clusters:
+            return self.score
+        return max(self.score, self.overhead + sum(cluster.promise(n_splits - 1) for cluster in self.clusters))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,26 +192,26 @@ class _Grower:
         A block is given up for clusters only if they score higher. Where a few levels of them do not, deeper ones
         hardly ever do, and they would take most of the time.
         """
-        whole, is_block = group.whole, group.whole.plan.block is not None
-        if not group.clusters or (is_block and group.promise(PATIENCE) <= whole.score):
-            return whole
+        if not group.clusters or (group.is_block and group.promise(PATIENCE) <= group.score):
+            return self._whole(group)
         grown = [self._close(cluster) for cluster in group.clusters]
         score = group.overhead + sum(child.score for child in grown)
-        if is_block and score <= whole.score:
-            return whole
+        if group.is_block and score <= group.score:
+            return self._whole(group)
         plan = self._plan(group.part, group.origin, tuple(child.plan for child in grown), splits_rows=True)
         return _Grown(plan, score)
 
+    def _whole(self, group: _Group) -> _Grown:
+        """Leave the rows of a group together."""
+        block = group.block if group.is_block else None
+        return _Grown(self._plan(group.part, group.origin, block=block), group.score)
+
     def _group(self, part: Slice, origin: _Origin, budget: _Budget) -> _Group:
         block = self._block(part, origin, budget)
-        score = float(part.weights @ part.log_density(origin.leaves)[:, 0])
+        of_leaves, of_block = float(part.weights @ part.log_density(origin.leaves)[:, 0]), -np.inf
         if block is not None:
             of_block = block_log_likelihood(part, origin.leaves, block) - self.price(part, block.n_extra_parameters)
-            if of_block > score:
-                return _Group(
-                    self, part, origin, budget, block, _Grown(self._plan(part, origin, block=block), of_block)
-                )
-        return _Group(self, part, origin, budget, block, _Grown(self._plan(part, origin), score))
+        return _Group(self, part, origin, budget, block, of_block > of_leaves, max(of_block, of_leaves))
 
     def _block(self, part: Slice, origin: _Origin, budget: _Budget) -> GaussianBlock | None:
         if not self.settings.multivariate or len(part.real_columns) < 2 or budget.depth < 1 - budget.inside_sum:
