@@ -104,6 +104,9 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     safety_ : SafetyReport
     history_ : list of dict
         Per iteration: objective, contrast at the soft labels and worst case in nats, validation score if any.
+    notes_ : dict
+        Plain values of yours that are saved with the model, empty at first; the command line notes what marks missing
+        cells.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -241,6 +244,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.spn_ = SPN._from_parameters(problem.structure, fit.parameters)
         self.soft_labels_, self.history_, self.n_iter_ = fit.soft_labels, fit.history, max(len(fit.history), 1)
         self.safety_ = report
+        self.notes_: dict[str, Any] = {}
         self.supervised_ = self._twin(SPN._from_parameters(problem.structure, supervised))
         return self
 
@@ -252,7 +256,7 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(twin, name, getattr(self, name))
         report = replace(self.safety_, n_unlabelled=0, worst_case=0.0, contrast=0.0, labelled_gain=0.0, certified=True)
         twin.safety_ = replace(report, fallback=False, disagreement=0.0, promises=supervised_promises())
-        twin.spn_, twin.n_iter_, twin.history_ = spn, 1, []
+        twin.spn_, twin.n_iter_, twin.history_, twin.notes_ = spn, 1, [], {}
         twin.soft_labels_ = np.empty((0, len(self.classes_)))
         twin.supervised_ = twin
         return twin

@@ -42,6 +42,7 @@ def save_classifier(classifier: SafeSPNClassifier, path: str | os.PathLike[str])
         "n_features": int(classifier.n_features_in_),
         "report": classifier.safety_.to_dict(),
         "history": _plain(classifier.history_),
+        "notes": _plain(classifier.notes_),
     }
     write_model(path, KIND, tensors, header)
 
@@ -61,6 +62,7 @@ def load_classifier(classifier_type: type[SafeSPNClassifier], path: str | os.Pat
             **{field.name: header["report"][field.name] for field in fields(SafetyReport)}
         )
         classifier.history_ = list(header["history"])
+        classifier.notes_ = dict(header.get("notes", {}))
         classifier.soft_labels_ = tensors["soft_labels"]
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: the file does not describe a classifier ({error})") from error

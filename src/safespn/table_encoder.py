@@ -12,7 +12,27 @@ from safespn.typing import AnyArray, FloatArray
 
 
 class UnseenCategoryWarning(UserWarning):
-    """A category that did not occur in training was treated as missing."""
+    """A category that did not occur in training was treated as missing.
+
+    Parameters
+    ----------
+    column : str or int
+        Name of the column.
+    example : object
+        The first such category.
+    n_rows : int
+        Number of rows with such categories.
+    """
+
+    def __init__(self, column: Any, example: Any, n_rows: int) -> None:
+        super().__init__(column, example, n_rows)
+        self.column, self.example, self.n_rows = column, example, n_rows
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} holds {self.example!r}, which did not occur in training; treated as missing "
+            f"({self.n_rows} rows)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +114,6 @@ def _codes(column: Any, name: Any, categories: list[Any]) -> FloatArray:
     )
     unseen = np.isinf(result)
     if unseen.any():
-        warnings.warn(
-            f"column {name!r} holds {values[unseen][0]!r}, which did not occur in training; treated as missing "
-            f"({int(unseen.sum())} rows)",
-            UnseenCategoryWarning,
-            stacklevel=4,
-        )
+        warnings.warn(UnseenCategoryWarning(name, values[unseen][0], int(unseen.sum())), stacklevel=4)
         result[unseen] = np.nan
     return result
