@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import Any
 
 
 def main() -> None:
     """Run the command with the arguments of the process and leave with its status."""
+    # Unwind the stack when asked to terminate, so that files written beside their destination are removed.
+    signal.signal(signal.SIGTERM, _leave)
     try:
         from safespn.cli.app import run
     except ModuleNotFoundError as error:
@@ -17,3 +21,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(run(sys.argv[1:]))
+
+
+def _leave(number: int, frame: Any) -> None:
+    sys.exit(128 + number)

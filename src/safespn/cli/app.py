@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -48,7 +47,6 @@ def _options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its status: 0, 2 for a user's mistake, 130 when interrupted."""
-    _leave_cleanly_when_terminated()
     try:
         status = app(list(arguments), prog_name="safespn", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
@@ -78,12 +76,3 @@ def run(arguments: Sequence[str]) -> int:
 def _fail(message: str, status: int = MISTAKE) -> int:
     sys.stderr.write(f"safespn: {' '.join(message.split())}\n")
     return status
-
-
-def _leave_cleanly_when_terminated() -> None:
-    """Let a request to terminate unwind the stack, so that files written beside their destination are removed."""
-
-    def leave(number: int, frame: Any) -> None:
-        sys.exit(128 + number)
-
-    signal.signal(signal.SIGTERM, leave)

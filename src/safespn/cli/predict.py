@@ -68,11 +68,15 @@ def predict(
 def load_model(path: Path) -> SafeSPNClassifier:
     """Read a classifier from a file, or say what is wrong with it and what to do."""
     try:
-        return SafeSPNClassifier.load(path)
+        classifier = SafeSPNClassifier.load(path)
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such model; write one with safespn fit") from None
     except ModelFileError as error:
         raise ModelFileError(f"{error}; fit it anew, or get another copy") from error
+    missing = classifier.notes_.get("missing", [])
+    if not isinstance(missing, list) or not all(isinstance(marker, str) for marker in missing):
+        raise ModelFileError(f"{path}: the markers of missing cells are no texts; fit it anew, or get another copy")
+    return classifier
 
 
 def _predictions(

@@ -64,14 +64,17 @@ def cells_of(column: Any, kind: str, markers: Iterable[str] = (), decimal: str =
         The decimal mark of texts.
     """
     if kind == "number":
-        numbers = np.asarray(column, dtype=np.float64)
-        marked = {float(marker) for marker in markers if _is_number(marker)}
-        numbers = np.where(np.isin(numbers, list(marked)), np.nan, numbers) if marked else numbers
-        return Cells(np.array(["" if value != value else _number_text(value) for value in numbers], object), numbers)
-    texts = np.array(["" if text is None or text != text else text.strip() for text in column], dtype=object)
-    texts[np.isin(texts.astype(str), [*MISSING_MARKERS, *markers])] = ""
-    with_points = texts if decimal == "." else np.array([text.replace(decimal, ".") for text in texts], dtype=object)
-    return Cells(texts, np.asarray(pd.to_numeric(pd.Series(with_points), errors="coerce"), dtype=np.float64))
+        numbers = np.array(column, dtype=np.float64)
+        texts = np.array(["" if value != value else _number_text(value) for value in numbers], dtype=object)
+    else:
+        texts = np.array(["" if text is None or text != text else text.strip() for text in column], dtype=object)
+        texts[np.isin(texts.astype(str), [*MISSING_MARKERS, *markers])] = ""
+        written = texts if decimal == "." else np.array([text.replace(decimal, ".") for text in texts], dtype=object)
+        numbers = np.array(pd.to_numeric(pd.Series(written), errors="coerce"), dtype=np.float64)
+    # A marker such as -999 is also meant where the file writes -999.0.
+    marked = np.isin(numbers, [float(marker) for marker in markers if _is_number(marker)])
+    texts[marked], numbers[marked] = "", np.nan
+    return Cells(texts, numbers)
 
 
 def _is_number(text: str) -> bool:

@@ -31,6 +31,7 @@ class Dialect:
     """Column names; a column without one is called by its number."""
     header_line: int
     """Line of the column names, counted from 1; empty lines may stand before it."""
+    has_rows: bool
 
     @property
     def notes(self) -> list[str]:
@@ -59,7 +60,9 @@ def find_dialect(path: Path) -> Dialect:
     rows = _rows(lines, separator)
     names = tuple(name.strip() or f"column {number}" for number, name in enumerate(rows[0], start=1))
     header_line = next(number for number, line in enumerate(lines, start=1) if line.strip())
-    return Dialect(encoding, separator, _decimal(rows[1:], separator), names, header_line)
+    return Dialect(
+        encoding, separator, _decimal(rows[1:], separator), names, header_line, len(rows) > 1 or not is_whole
+    )
 
 
 def _decode(path: Path, content: bytes) -> tuple[str, str]:

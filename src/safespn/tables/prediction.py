@@ -54,7 +54,10 @@ def features_for(
         else:
             by_text = {str(category): category for category in categories}
             features[name] = _categories(cells.categories(), by_text)
-    return pd.DataFrame(features)
+    frame = pd.DataFrame(features)
+    if not hasattr(classifier, "feature_names_in_"):
+        frame.columns = pd.RangeIndex(frame.shape[1])
+    return frame
 
 
 def _numbers(numbers: FloatArray, texts: AnyArray, name: str, file: TableFile, start: int) -> FloatArray:

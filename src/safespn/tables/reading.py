@@ -87,7 +87,9 @@ class TableFile:
             batches = _csv_batches(self.path, self.dialect, columns)
         try:
             yield from batches
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise TableError(f"{self.path}: {_plain(error)}") from error
 
 
@@ -128,6 +130,8 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
 
 
 def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
+    if not dialect.has_rows:
+        return
     read_options = pa.csv.ReadOptions(
         use_threads=False,  # otherwise errors do not say which row
         block_size=CHUNK_BYTES,

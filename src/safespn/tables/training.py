@@ -166,7 +166,7 @@ def _labels(cells: Cells, choices: ColumnChoices) -> AnyArray:
 
 def _check_labels(labels: AnyArray, source: str, target: str) -> None:
     known = labels[labels != UNLABELLED].astype(str)
-    classes = np.unique(known)
+    classes = np.unique(known).tolist()
     where = f"{source}: target {target!r}"
     if not len(known):
         raise TableError(f"{where} has no label in any of {len(labels)} rows; label some rows of each class")
@@ -213,7 +213,8 @@ def _checked(choices: ColumnChoices, target: str, names: Sequence[str], source: 
 def _check_name(name: str, names: Sequence[str], source: str) -> None:
     if name in names:
         return
-    close = difflib.get_close_matches(name, names, n=1)
+    lower = {each.lower(): each for each in names}
+    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=1)]
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     hint = f"did you mean {close[0]!r}?" if close else f"its columns are: {listed}"
     raise TableError(f"{source}: no column {name!r}; {hint}")
