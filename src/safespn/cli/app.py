@@ -10,6 +10,7 @@ import typer
 
 from safespn import __version__
 from safespn.cli.demo import demo
+from safespn.cli.evaluate import evaluate
 from safespn.cli.fit import fit
 from safespn.cli.predict import predict
 from safespn.network.files import ModelFileError
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, demo):
+for command in (fit, predict, evaluate, demo):
     app.command()(command)
 
 

@@ -130,12 +130,12 @@ def nice_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
     rough = (high - low) / about
     power = 10.0 ** np.floor(np.log10(rough))
     step = float(power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough)))
-    values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
+    values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step + 0.0  # no -0
     decimals = max(0, int(-np.floor(np.log10(step) + 1e-9)))
     largest = max(abs(low), abs(high))
     if largest >= 1e6 or decimals > 4:
         return [(float(value), f"{value:.3g}") for value in values]
-    return [(float(value), f"{value + 0.0:,.{decimals}f}") for value in values]
+    return [(float(value), f"{value:,.{decimals}f}") for value in values]
 
 
 def shortened(text: str, length: int) -> str:

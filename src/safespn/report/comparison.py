@@ -17,6 +17,8 @@ from safespn.typing import BoolArray, FloatArray, IntArray
 MOST_FOLDS = 5
 MOST_UNLABELLED = 5_000
 """Unlabelled rows that the fits of a cross-validation use at most."""
+SMALLEST_PROBABILITY = 1e-15
+"""A class that is less probable counts as this probable in a log loss."""
 MOST_BINS = 5
 ROWS_PER_BIN = 10
 
@@ -83,7 +85,7 @@ def compare(classifier: SafeSPNClassifier, table: TrainingTable, seed: int) -> C
     if not (~table.is_labelled).any():
         return Comparison(len(codes), 0, reason="there are no unlabelled rows")
     if smallest < 2:
-        rare = classifier.classes_[int(np.argmin(np.bincount(codes)))]
+        rare = str(classifier.classes_[int(np.argmin(np.bincount(codes)))])
         return Comparison(
             len(codes), 0, reason=f"class {rare!r} has a single labelled row, and one to test on is needed"
         )
@@ -109,7 +111,10 @@ def compare_joints(supervised: FloatArray, safe: FloatArray, truth: IntArray, n_
     rows = np.arange(len(truth))
     posteriors = {name: _log_posterior(joint) for name, joint in {"supervised": supervised, "safe": safe}.items()}
     right = {name: posterior.argmax(axis=1) == truth for name, posterior in posteriors.items()}
-    losses = {name: -np.maximum(posterior[rows, truth], np.log(1e-15)) for name, posterior in posteriors.items()}
+    losses = {
+        name: -np.maximum(posterior[rows, truth], np.log(SMALLEST_PROBABILITY))
+        for name, posterior in posteriors.items()
+    }
     accuracy_gains = right["safe"].astype(float) - right["supervised"]
     loss_gains = losses["supervised"] - losses["safe"]
     return Comparison(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from safespn.classifier import SafeSPNClassifier
+from safespn.report.comparison import SMALLEST_PROBABILITY
 from safespn.typing import FloatArray, IntArray
 
 N_GRID = 81
@@ -99,4 +100,4 @@ def feature_density(
 def _mean_log_posterior(classifier: SafeSPNClassifier, table: FloatArray, codes: IntArray) -> float:
     joint = classifier.spn_.log_joint(table)
     posterior = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-    return float(np.maximum(posterior[np.arange(len(codes)), codes], np.log(1e-15)).mean())
+    return float(np.maximum(posterior[np.arange(len(codes)), codes], np.log(SMALLEST_PROBABILITY)).mean())

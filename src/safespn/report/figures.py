@@ -9,6 +9,7 @@ import numpy as np
 from safespn.report.charts import Chart, Mark
 from safespn.report.comparison import Comparison
 from safespn.report.features import FeatureDensity, Relevance
+from safespn.report.learning_curve import Evaluation, band
 from safespn.typing import FloatArray
 
 SUPERVISED, SAFE = 1, 0
@@ -143,6 +144,37 @@ def _category_chart(density: FeatureDensity, classes: list[str]) -> Chart:
         marks,
         x_names=names,
         y_range=(0.0, 1.0),
+    )
+
+
+def curve_charts(evaluation: Evaluation) -> list[Chart]:
+    """Accuracy and log loss against the number of labels, of both models, with bands."""
+    return [
+        _curve_chart(evaluation, "Accuracy", "supervised_accuracy", "safe_accuracy"),
+        _curve_chart(evaluation, "Log loss", "supervised_log_loss", "safe_log_loss"),
+    ]
+
+
+def _curve_chart(evaluation: Evaluation, title: str, supervised: str, safe: str) -> Chart:
+    sizes = np.array([point.n_labelled for point in evaluation.points], dtype=np.float64)
+    marks, texts = [], []
+    for name, attribute, colour in (("supervised", supervised, SUPERVISED), ("safe", safe, SAFE)):
+        trials = [getattr(point, attribute) for point in evaluation.points]
+        means = np.array([values.mean() for values in trials])
+        low, high = np.array([band(values) for values in trials]).T
+        marks += [
+            Mark("band", sizes, high, colour, low),
+            Mark("line", sizes, means, colour, dashed=name == "supervised"),
+            Mark("points", sizes, means, colour),
+        ]
+        texts.append(f"{name} from {means[0]:.3f} to {means[-1]:.3f}")
+    return Chart(
+        title,
+        f"{title} with {int(sizes[0])} to {int(sizes[-1])} labels: {'; '.join(texts)}. Bands hold 80 % of trials.",
+        "labelled rows",
+        title.lower(),
+        marks,
+        [(SUPERVISED, "supervised", True), (SAFE, "safe", False)],
     )
 
 

@@ -7,9 +7,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from safespn import __version__
 from safespn.report import charts, figures
 from safespn.report.charts import Chart, draw
 from safespn.report.contents import Report
+from safespn.report.learning_curve import Evaluation
 
 
 def render_report(report: Report) -> str:
@@ -18,6 +20,7 @@ def render_report(report: Report) -> str:
     page = environment.get_template("report.html.j2")
     return page.render(
         report=report,
+        version=report.version,
         history_charts=figures.history_charts(report.history),
         soft_label_chart=figures.soft_label_chart(report.soft_labels, report.classes) if report.n_unlabelled else None,
         soft_label_counts=figures.soft_label_counts(report.soft_labels, report.classes),
@@ -26,6 +29,12 @@ def render_report(report: Report) -> str:
         relevance_bars=figures.relevance_bars(report.relevances or []),
         class_legend=figures.class_legend(report.classes),
     )
+
+
+def render_evaluation(evaluation: Evaluation) -> str:
+    """Write a page about a learning curve."""
+    page = _environment().get_template("evaluation.html.j2")
+    return page.render(evaluation=evaluation, charts=figures.curve_charts(evaluation), version=__version__)
 
 
 def _environment() -> Environment:
