@@ -406,10 +406,12 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         A row of zero density under every class gets the class proportions.
         """
-        joint = self.joint_log_likelihood(X)
-        impossible = np.isneginf(joint).all(axis=1)
-        joint[impossible] = self.spn_._parameters.log_weights[-joint.shape[1] :]
-        return log_posterior(joint)
+        return self._log_posterior(self.joint_log_likelihood(X))
+
+    def _log_posterior(self, joint: FloatArray) -> FloatArray:
+        """Log probabilities of the classes from joint log densities, both of shape (n_rows, n_classes)."""
+        impossible = np.isneginf(joint).all(axis=1, keepdims=True)
+        return log_posterior(np.where(impossible, self.spn_._parameters.log_weights[-joint.shape[1] :], joint))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each class given each row, shape (n_rows, n_classes)."""

@@ -107,13 +107,9 @@ def _numbers(column: Any, name: Any) -> FloatArray:
 
 def _codes(column: Any, name: Any, categories: list[Any]) -> FloatArray:
     code = {category: float(number) for number, category in enumerate(categories)}
-    missing = column.isna().to_numpy()
-    values = column.to_numpy(dtype=object)
-    result = np.array(
-        [np.nan if gone else code.get(value, np.inf) for value, gone in zip(values, missing, strict=True)]
-    )
-    unseen = np.isinf(result)
+    result = np.asarray(column.astype(object).map(code), dtype=np.float64)
+    unseen = np.isnan(result) & ~column.isna().to_numpy()
     if unseen.any():
-        warnings.warn(UnseenCategoryWarning(name, values[unseen][0], int(unseen.sum())), stacklevel=4)
-        result[unseen] = np.nan
+        example = column.to_numpy(dtype=object)[unseen][0]
+        warnings.warn(UnseenCategoryWarning(name, example, int(unseen.sum())), stacklevel=4)
     return result

@@ -13,7 +13,13 @@ from safespn.report.comparison import compare, compare_joints
 from safespn.report.features import feature_density, relevances
 from safespn.report.learning_curve import CurvePoint, Evaluation
 from safespn.report.quality import area_error, measure_shift
-from safespn.report.rows import disagreements, queries, unlikely_rows
+from safespn.report.rows import (
+    comparable_densities,
+    disagreements,
+    queries,
+    unlikely_rows,
+    usual_cell_densities,
+)
 from safespn.tables import UNLABELLED, ColumnType, TrainingTable
 
 CLASSES = np.array(["a", "b"], dtype=object)
@@ -141,17 +147,29 @@ def test_queries_are_uncertain_and_typical():
 
 
 def test_least_likely_rows_and_their_cells(example):
-    table, classifier, encoded = example
+    _, classifier, encoded = example
     changed = encoded.copy()
     changed[17, 1] = 40.0
     densities = np.logaddexp.reduce(classifier.spn_.log_joint(changed), axis=1)
-    listed = unlikely_rows(classifier, ["u", "v", "kind"], changed, densities, 100)
+    usual = usual_cell_densities(classifier, encoded)
+    listed = unlikely_rows(classifier, ["u", "v", "kind"], changed, densities, usual)
     assert (listed[0].row, listed[0].column) == (17, "v")
     assert listed[0].log_density == pytest.approx(densities.min())
     assert listed[0].surprise > 50
     assert len(listed) == 10
-    assert unlikely_rows(classifier, ["u", "v", "kind"], changed, densities, 2)[0].column == ""
-    assert table.features.shape == (90, 3)
+    assert unlikely_rows(classifier, ["u", "v", "kind"], changed, densities, None)[0].column == ""
+
+
+def test_gaps_make_rows_neither_likelier_nor_less_likely(example):
+    _, classifier, encoded = example
+    usual = usual_cell_densities(classifier, encoded)
+    gaps = encoded.copy()
+    gaps[::2, 1] = np.nan
+    densities = np.logaddexp.reduce(classifier.spn_.log_joint(gaps), axis=1)
+    comparable = comparable_densities(densities, gaps, usual)
+    assert densities[::2].mean() - densities[1::2].mean() > 1.0
+    assert comparable[::2].mean() == pytest.approx(comparable[1::2].mean(), abs=0.4)
+    np.testing.assert_array_equal(comparable[1::2], densities[1::2])
 
 
 def test_shift_is_noticed_where_there_is_one():

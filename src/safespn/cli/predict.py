@@ -84,30 +84,30 @@ def _predictions(
 ) -> Iterator[pd.DataFrame]:
     """Predict chunk after chunk, and tell at the end which categories were unknown."""
     unseen: dict[str, tuple[str, int]] = {}
+    start = 0
     with talk.progress(f"predicting {file.path}") as tell:
         for chunk in file.chunks(columns_for(classifier, file), tell):
-            features = features_for(classifier, file, chunk, missing)
+            features = features_for(classifier, file, chunk, missing, start)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UnseenCategoryWarning)
-                density = classifier.score_samples(features)
+                joint = classifier.joint_log_likelihood(features)
             for warning in caught:
                 if isinstance(warning.message, UnseenCategoryWarning):
                     name = str(warning.message.column)
                     example, n_rows = unseen.get(name, (warning.message.example, 0))
                     unseen[name] = example, n_rows + warning.message.n_rows
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnseenCategoryWarning)  # told above
-                probabilities = classifier.predict_proba(features)
-            yield _result(classifier, probabilities, density)
+            yield _result(classifier, joint)
+            start += len(joint)
     for name, (example, n_rows) in unseen.items():
         talk.warning(f"{file.path}: {UnseenCategoryWarning(name, example, n_rows)}")
 
 
-def _result(classifier: SafeSPNClassifier, probabilities: FloatArray, density: FloatArray) -> pd.DataFrame:
+def _result(classifier: SafeSPNClassifier, joint: FloatArray) -> pd.DataFrame:
+    probabilities = np.exp(classifier._log_posterior(joint))
     names = [str(name) for name in classifier.classes_]
     result = {"class": np.array(names, dtype=object)[probabilities.argmax(axis=1)]}
     result |= {f"probability_{name}": probabilities[:, code] for code, name in enumerate(names)}
-    return pd.DataFrame({**result, "log_density": density})
+    return pd.DataFrame({**result, "log_density": np.logaddexp.reduce(joint, axis=1)})
 
 
 def _schema(classifier: SafeSPNClassifier) -> pa.Schema:

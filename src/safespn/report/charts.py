@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from safespn.typing import FloatArray
 
 WIDTH, HEIGHT = 360.0, 220.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 12.0, 40.0
+LARGEST = 1e150
+"""Numbers beyond this are not drawn: their squares and ranges would overflow."""
 N_COLOURS = 8
 """Colours that the page defines; further classes begin again, dashed."""
 
@@ -107,7 +109,7 @@ def draw(chart: Chart) -> Drawing:
         return HEIGHT - BOTTOM - (np.asarray(y) - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
 
     shapes = []
-    for mark in chart.marks:
+    for mark in map(_drawable, chart.marks):
         base = up(np.zeros(len(mark.x)) if mark.base is None else mark.base)
         half = mark.width / 2 / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
         path = _PATHS[mark.shape](across(mark.x), up(mark.y), base, half)
@@ -123,6 +125,17 @@ def draw(chart: Chart) -> Drawing:
         ]
     y_ticks = [Tick(float(up(np.array(value))), text) for value, text in nice_ticks(y_low, y_high, 4)]
     return Drawing(chart, shapes, x_ticks, y_ticks)
+
+
+def _drawable(mark: Mark) -> Mark:
+    """Leave out numbers that are too large to draw."""
+    return replace(
+        mark, x=_clipped(mark.x), y=_clipped(mark.y), base=None if mark.base is None else _clipped(mark.base)
+    )
+
+
+def _clipped(values: FloatArray) -> FloatArray:
+    return np.where(np.abs(values) < LARGEST, values, np.nan)
 
 
 def nice_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
@@ -160,10 +173,10 @@ def _y_range(chart: Chart) -> tuple[float, float]:
 
 
 def _wide_enough(values: FloatArray) -> tuple[float, float]:
-    """Range of the finite values, never empty."""
-    values = values[np.isfinite(values)]
+    """Range of the values that can be drawn, never empty."""
+    values = values[np.abs(values) < LARGEST]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    least = 1e-9 * max(abs(low), abs(high), 1e-300)
+    least = max(1e-9 * max(abs(low), abs(high)), 1 / LARGEST)
     return (low, high) if high - low > least else (low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2)
 
 

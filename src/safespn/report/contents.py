@@ -14,7 +14,16 @@ from safespn.classifier import SafeSPNClassifier
 from safespn.report.comparison import Comparison, compare
 from safespn.report.features import MOST_COLUMNS, FeatureDensity, Relevance, feature_density, relevances
 from safespn.report.quality import Quality, look_at_quality
-from safespn.report.rows import Disagreement, Query, Unlikely, disagreements, queries, unlikely_rows
+from safespn.report.rows import (
+    Disagreement,
+    Query,
+    Unlikely,
+    comparable_densities,
+    disagreements,
+    queries,
+    unlikely_rows,
+    usual_cell_densities,
+)
 from safespn.safety.report import SafetyReport
 from safespn.tables import ColumnType, TrainingTable
 from safespn.typing import FloatArray, IntArray
@@ -73,7 +82,8 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
     known, unknown = table.is_labelled, np.nonzero(~table.is_labelled)[0]
     by_relevance = relevances(classifier, names, encoded[known], codes[known])
     ranked = names if by_relevance is None else [relevance.name for relevance in by_relevance]
-    densities = classifier.score_samples(table.features)
+    usual = usual_cell_densities(classifier, encoded) if len(names) <= MOST_COLUMNS else None
+    densities = comparable_densities(classifier.score_samples(table.features), encoded, usual)
     safe = classifier.predict_proba(table.features)[unknown]
     supervised = classifier.supervised_.predict_proba(table.features)[unknown]
     listed, n_listed = disagreements(supervised, safe, unknown, classifier.classes_)
@@ -99,7 +109,7 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
         disagreements=listed,
         n_disagreements=n_listed,
         queries=queries(safe, densities[unknown], unknown, classifier.classes_) if len(unknown) else [],
-        unlikely=unlikely_rows(classifier, names, encoded, densities, MOST_COLUMNS),
+        unlikely=unlikely_rows(classifier, names, encoded, densities, usual),
         quality=look_at_quality(table.features, encoded, known, seed),
         shown_columns=ranked[:N_SHOWN_CELLS],
         features=table.features,

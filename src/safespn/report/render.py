@@ -56,7 +56,7 @@ def _environment() -> Environment:
 
 
 def _number(value: float, digits: int = 3) -> str:
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def _signed(value: float, digits: int = 1) -> str:

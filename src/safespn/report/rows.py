@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,7 @@ class Unlikely:
 
     row: int
     log_density: float
+    """In nats; comparable between rows with different gaps."""
     column: str
     surprise: float
     """How much less likely the cell is than is usual for its column, in nats."""
@@ -103,21 +105,44 @@ def queries(probabilities: FloatArray, densities: FloatArray, rows: IntArray, cl
 
 
 def unlikely_rows(
-    classifier: SafeSPNClassifier, names: list[str], table: FloatArray, densities: FloatArray, most_columns: int
+    classifier: SafeSPNClassifier, names: list[str], table: FloatArray, densities: FloatArray, usual: FloatArray | None
 ) -> list[Unlikely]:
-    """List the least likely rows, each with the cell that surprises most given the others."""
+    """List the least likely rows, each with the cell that surprises most given the others.
+
+    Parameters
+    ----------
+    densities : array of shape (n_rows,)
+        Log densities, comparable between rows with different gaps.
+    usual : array of shape (n_features,), optional
+        As of :func:`usual_cell_densities`; without it no cells are looked at.
+    """
     listed = np.argsort(densities, kind="stable")[:N_LISTED]
-    typical = np.linspace(0, len(table) - 1, min(N_TYPICAL, len(table))).astype(int)
-    if len(names) > most_columns:
+    if usual is None:
         return [Unlikely(int(at), float(densities[at]), "", 0.0) for at in listed]
-    conditional = _cell_densities(classifier, table[np.concatenate([listed, typical])])
-    usual = np.nanmedian(np.where(np.isfinite(conditional), conditional, np.nan)[len(listed) :], axis=0)
-    surprise = np.nan_to_num(usual - conditional[: len(listed)], nan=-np.inf)
+    surprise = np.nan_to_num(usual - _cell_densities(classifier, table[listed]), nan=-np.inf)
     worst = surprise.argmax(axis=1)
     return [
         Unlikely(int(at), float(densities[at]), names[column], float(surprise[place, column]))
         for place, (at, column) in enumerate(zip(listed.tolist(), worst.tolist(), strict=True))
     ]
+
+
+def usual_cell_densities(classifier: SafeSPNClassifier, table: FloatArray) -> FloatArray:
+    """Log density of a cell given the rest of its row, as is usual in each column: the median over some rows."""
+    typical = np.linspace(0, len(table) - 1, min(N_TYPICAL, len(table))).astype(int)
+    conditional = _cell_densities(classifier, table[typical])
+    conditional[~np.isfinite(conditional)] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column may be empty in these rows
+        return np.nan_to_num(np.nanmedian(conditional, axis=0))
+
+
+def comparable_densities(densities: FloatArray, table: FloatArray, usual: FloatArray | None) -> FloatArray:
+    """Add to log densities of rows with gaps what the missing cells would usually add.
+
+    The density of fewer cells is another unit: without this, rows with gaps would seem the likelier ones.
+    """
+    return densities if usual is None else densities + np.isnan(table) @ usual
 
 
 def _cell_densities(classifier: SafeSPNClassifier, table: FloatArray) -> FloatArray:

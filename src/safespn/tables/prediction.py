@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from safespn.classifier import SafeSPNClassifier
-from safespn.tables.cells import cells_of
+from safespn.tables.cells import Cells, cells_of
 from safespn.tables.errors import TableError
 from safespn.tables.reading import TableFile
 from safespn.typing import AnyArray, FloatArray
@@ -37,9 +37,22 @@ def columns_for(classifier: SafeSPNClassifier, file: TableFile) -> list[str]:
 
 
 def features_for(
-    classifier: SafeSPNClassifier, file: TableFile, chunk: pd.DataFrame, missing: Sequence[str] = ()
+    classifier: SafeSPNClassifier,
+    file: TableFile,
+    chunk: dict[str, AnyArray],
+    missing: Sequence[str] = (),
+    start: int = 0,
 ) -> pd.DataFrame:
     """Turn rows of a file into features of the types that the classifier was fitted to.
+
+    Parameters
+    ----------
+    chunk : dict
+        Cells of the columns that :func:`columns_for` names.
+    missing : sequence of str
+        Texts that mark a missing cell besides the usual ones.
+    start : int
+        Number of the chunk's first row, counted from 0.
 
     Raises
     ------
@@ -47,29 +60,33 @@ def features_for(
         If a cell is not a number in a column of numbers, or infinite.
     """
     features: dict[str, Any] = {}
-    for name, categories in zip(chunk.columns, classifier._encoder.categories, strict=True):
-        cells = cells_of(chunk[name], file.kinds[name], missing, file.decimal)
+    for (name, column), categories in zip(chunk.items(), classifier._encoder.categories, strict=True):
+        cells = cells_of(column, file.kinds[name], missing, file.decimal)
         if categories is None:
-            features[name] = _numbers(cells.numbers, cells.texts, name, file, int(chunk.index[0]))
+            features[name] = _numbers(cells, name, file, start)
         else:
-            by_text = {str(category): category for category in categories}
-            features[name] = _categories(cells.categories(), by_text)
+            features[name] = _categories(cells, categories)
     frame = pd.DataFrame(features)
     if not hasattr(classifier, "feature_names_in_"):
         frame.columns = pd.RangeIndex(frame.shape[1])
     return frame
 
 
-def _numbers(numbers: FloatArray, texts: AnyArray, name: str, file: TableFile, start: int) -> FloatArray:
-    wrong = (np.isnan(numbers) & (texts != "")) | np.isinf(numbers)
+def _numbers(cells: Cells, name: str, file: TableFile, start: int) -> FloatArray:
+    wrong = cells.is_text | np.isinf(cells.numbers)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise TableError(
-            f"{file.path}: column {name!r}, row {start + row + 1}: {texts[row]!r} is no finite number, but the model "
-            f"was fitted to numbers; pass --missing {texts[row]!r} if it marks a missing cell"
+            f"{file.path}: column {name!r}, row {start + row + 1}: {cells.texts[row]!r} is no finite number, but the "
+            f"model was fitted to numbers; pass --missing {cells.texts[row]!r} if it marks a missing cell"
         )
-    return numbers
+    return cells.numbers
 
 
-def _categories(texts: AnyArray, by_text: dict[str, Any]) -> pd.Series:
-    return pd.Series([None if text is None else by_text.get(text, text) for text in texts], dtype=object)
+def _categories(cells: Cells, categories: list[Any]) -> pd.Series:
+    """Cells as the classifier knows its categories, which may be numbers or booleans if it was fitted in Python."""
+    texts = pd.Series(cells.categories(), dtype=object)
+    if all(isinstance(category, str) for category in categories):
+        return texts
+    known = {str(category): category for category in categories}
+    return texts.map(lambda text: known.get(text, text)).astype(object)

@@ -6,16 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from safespn.tables.dialect import Dialect, find_dialect
 from safespn.tables.errors import TableError
+from safespn.typing import AnyArray
 
 CHUNK_ROWS = 16_384
 CHUNK_BYTES = 1 << 22
@@ -55,8 +54,8 @@ class TableFile:
 
     def chunks(
         self, columns: Sequence[str] | None = None, tell: Callable[[float], None] | None = None
-    ) -> Iterator[pd.DataFrame]:
-        """Read some rows at a time; texts come as strings or None, numbers as float64, the index counts rows from 0.
+    ) -> Iterator[dict[str, AnyArray]]:
+        """Read some rows at a time; texts come as arrays of strings and None, numbers as float64.
 
         Parameters
         ----------
@@ -66,20 +65,17 @@ class TableFile:
             Called after each chunk with the share of the file that was read.
         """
         wanted = self.names if columns is None else list(columns)
-        start = 0
         for batch, share in self._batches(wanted):
-            cells = {name: _cells(batch.column(name), self.kinds[name]) for name in wanted}
-            yield pd.DataFrame(cells, index=pd.RangeIndex(start, start + batch.num_rows), columns=wanted)
-            start += batch.num_rows
+            yield {name: _cells(batch.column(name), self.kinds[name]) for name in wanted}
             if tell is not None:
                 tell(share)
 
-    def read(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    def read(self) -> dict[str, AnyArray]:
         """Read all rows."""
-        chunks = list(self.chunks(columns))
+        chunks = list(self.chunks())
         if not chunks:
             raise TableError(f"{self.path}: the file has column names but no rows; add rows below the first line")
-        return pd.concat(chunks) if len(chunks) > 1 else chunks[0]
+        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in self.names}
 
     def _batches(self, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
         batches = _parquet_batches(self.path, columns)
@@ -181,15 +177,16 @@ def _kind(kind: pa.DataType) -> str:
     return "text" if kind == pa.string_view() else "nested"
 
 
-def _cells(column: pa.Array, kind: str) -> Any:
+def _cells(column: pa.Array, kind: str) -> AnyArray:
     if kind in ("date", "nested"):
-        return np.full(len(column), None, dtype=object)
+        return np.full(len(column), None, dtype=object)  # nobody looks at them
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kind == "number":
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    cells = np.array(column.to_pylist(), dtype=object)
-    return np.array([None if cell is None else str(cell) for cell in cells], dtype=object)
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(column.type):
+        return np.array([None if cell is None else str(cell) for cell in column.to_pylist()], dtype=object)
+    return np.asarray(column.cast(pa.string()).to_numpy(zero_copy_only=False))
 
 
 def _plain(error: Exception) -> str:

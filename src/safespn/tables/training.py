@@ -100,9 +100,9 @@ def read_training_table(path: Path, target: str, choices: ColumnChoices) -> Trai
     """
     file = open_table(path)
     choices = _checked(choices, target, file.names, str(path))
-    frame = file.read()
+    rows = file.read()
     columns = {
-        name: cells_of(frame[name], kind, choices.missing, file.decimal)
+        name: cells_of(rows[name], kind, choices.missing, file.decimal)
         for name, kind in file.kinds.items()
         if kind in ("text", "number")
     }
