@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +85,9 @@ def _rows(lines: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _evenness(lines: Sequence[str], separator: str) -> tuple[float, int]:
-    """How evenly a separator splits the first lines, and into how many cells; the best separator has the largest."""
-    widths = Counter(len(row) for row in _rows(lines[:200], separator))
-    width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
-    return (count / widths.total() if width > 1 else 0.0), width
+    """Share of the first lines with as many cells as there are names, and their number; the best has the largest."""
+    widths = [len(row) for row in _rows(lines[:200], separator)]
+    return (widths.count(widths[0]) / len(widths) if widths[0] > 1 else 0.0), widths[0]
 
 
 def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
