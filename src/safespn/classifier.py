@@ -105,6 +105,9 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
     safety_ : SafetyReport
     history_ : list of dict
         Per iteration: objective, contrast at the soft labels and worst case in nats, validation score if any.
+    notes_ : dict
+        Plain values of yours that are saved with the model, empty at first; the command line notes what marks missing
+        cells.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -248,6 +251,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         self.spn_ = SPN._from_parameters(problem.structure, fit.parameters)
         self.soft_labels_, self.history_, self.n_iter_ = fit.soft_labels, fit.history, max(len(fit.history), 1)
         self.safety_ = report
+        self.notes_: dict[str, Any] = {}
         self.supervised_ = self._twin(SPN._from_parameters(problem.structure, supervised))
         return self
 
@@ -259,7 +263,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
                 setattr(twin, name, getattr(self, name))
         report = replace(self.safety_, n_unlabelled=0, worst_case=0.0, contrast=0.0, labelled_gain=0.0, certified=True)
         twin.safety_ = replace(report, fallback=False, disagreement=0.0, promises=supervised_promises())
-        twin.spn_, twin.n_iter_, twin.history_ = spn, 1, []
+        twin.spn_, twin.n_iter_, twin.history_, twin.notes_ = spn, 1, [], {}
         twin.soft_labels_ = np.empty((0, len(self.classes_)))
         twin.supervised_ = twin
         return twin
@@ -386,10 +390,12 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
 
         A row of zero density under every class gets the class proportions.
         """
-        joint = self.joint_log_likelihood(X)
-        impossible = np.isneginf(joint).all(axis=1)
-        joint[impossible] = self.spn_._parameters.log_weights[-joint.shape[1] :]
-        return log_posterior(joint)
+        return self._log_posterior(self.joint_log_likelihood(X))
+
+    def _log_posterior(self, joint: FloatArray) -> FloatArray:
+        """Log probabilities of the classes from joint log densities, both of shape (n_rows, n_classes)."""
+        impossible = np.isneginf(joint).all(axis=1, keepdims=True)
+        return log_posterior(np.where(impossible, self.spn_._parameters.log_weights[-joint.shape[1] :], joint))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each class given each row, shape (n_rows, n_classes)."""
