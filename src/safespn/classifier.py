@@ -335,12 +335,8 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
             held_out = list(left_out_in_turn(preparation, codes))
         else:
             held_out = [HeldOut(codes, *validation, np.ones(len(validation[0])))]
-        prior = choose_class_prior(
-            preparation,
-            held_out,
-            DENSITY_PRIORS if tuned_for == "density" else CLASSES_PRIORS,
-            by_density=tuned_for == "density",
-        )
+        choices = DENSITY_PRIORS if tuned_for == "density" else CLASSES_PRIORS
+        prior = choose_class_prior(preparation, held_out, choices)
         guarded = tuned_for == "classes" and method.safety == "certified" and not method.conditional
         if not guarded or not (codes < 0).any():
             return prior, True

@@ -13,6 +13,9 @@ from safespn.cli.demo import demo
 from safespn.cli.evaluate import evaluate
 from safespn.cli.fit import fit
 from safespn.cli.predict import predict
+from safespn.cli.reproduce import reproduce
+from safespn.datasets import DatasetNotFoundError
+from safespn.experiments.runner import ResultsMismatchError
 from safespn.network.files import ModelFileError
 from safespn.tables import TableError
 
@@ -27,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, demo):
+for command in (fit, predict, evaluate, demo, reproduce):
     app.command()(command)
 
 
@@ -52,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         status = app(list(arguments), prog_name="safespn", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
-    except (TableError, ModelFileError) as error:
+    except (TableError, ModelFileError, DatasetNotFoundError, ResultsMismatchError) as error:
         return _fail(str(error))
     except BrokenPipeError:
         # Whoever read the output has seen enough.

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from safespn import __version__
+from safespn.experiments.reproduce import Reproduction
 from safespn.report import charts, figures
 from safespn.report.charts import Chart, draw
 from safespn.report.contents import Report
 from safespn.report.learning_curve import Evaluation
+
+CAPTIONS = {
+    "figure1": "Figure 1. Two moons: class densities, decision boundaries and soft labels",
+    "ranks_f1": "Average ranks in F1; bars join methods that cannot be told apart",
+    "ranks_log_loss": "Average ranks in log loss; bars join methods that cannot be told apart",
+}
 
 
 def render_report(report: Report) -> str:
@@ -35,6 +43,23 @@ def render_evaluation(evaluation: Evaluation) -> str:
     """Write a page about a learning curve."""
     page = _environment().get_template("evaluation.html.j2")
     return page.render(evaluation=evaluation, charts=figures.curve_charts(evaluation), version=__version__)
+
+
+def render_experiments(made: Reproduction, *, command: str, protocol: str) -> str:
+    """Write a page of tables and pictures of the paper's experiments."""
+    pictures = {
+        name: f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}" for name, svg in made.pictures.items()
+    }
+    page = _environment().get_template("experiments.html.j2")
+    return page.render(
+        made=made,
+        pictures=pictures,
+        captions=CAPTIONS,
+        command=command,
+        protocol=protocol,
+        minutes=made.seconds / 60,
+        version=__version__,
+    )
 
 
 def _environment() -> Environment:

@@ -54,7 +54,6 @@ DENSITY_PRIORS = (
 )
 CLASSES_PRIORS = (
     ClassPrior(tied=True, covariance_rows=1.0, ridge=0.5),
-    ClassPrior(tied=False, covariance_rows=0.3, ridge=0.5),
     ClassPrior(tied=False, covariance_rows=1.0, ridge=0.5),
 )
 

@@ -89,17 +89,11 @@ def choose_class_prior(
     preparation: Preparation,
     held_out: Sequence[HeldOut],
     choices: Sequence[ClassPrior],
-    *,
-    by_density: bool,
 ) -> ClassPrior:
-    """Return the first choice, unless another one clearly beats it on held-out labels.
+    """Return the first choice, unless another one clearly raises the density of held-out rows with no more errors.
 
-    The models compared are learned by their likelihood, which takes a step or two of EM.
-
-    Parameters
-    ----------
-    by_density : bool
-        Compare the density of held-out rows and labels, and allow no more errors; else the probability of the labels.
+    Densities tell from few rows what errors would need many for. The models compared are learned by their likelihood,
+    which takes a step or two of EM.
     """
     if not preparation.has_choice or not any(len(part.classes) for part in held_out):
         return choices[0]
@@ -109,7 +103,7 @@ def choose_class_prior(
         for part in held_out:
             problem, start = preparation.problem(part.codes, class_prior)
             joint = part.joint(problem.structure, fit_supervised(problem, start, conditional=False))
-            values.append(part.of_label(joint) if by_density else part.log_probability(joint))
+            values.append(part.of_label(joint))
             n_right += float(part.weights @ (part.of_label(joint) >= joint.max(axis=1) - ROUNDING))
         return np.concatenate(values), n_right
 
@@ -121,7 +115,7 @@ def choose_class_prior(
         gain = float(np.average(values - usual, weights=weights))
         variance = float(np.average((values - usual - gain) ** 2, weights=weights))
         clearly = gain > STANDARD_ERRORS * np.sqrt(variance / weights.sum())
-        if clearly and gain > best_gain and (n_right >= usually_right or not by_density):
+        if clearly and gain > best_gain and n_right >= usually_right:
             best, best_gain = choice, gain
     return best
 
