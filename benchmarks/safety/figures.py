@@ -12,13 +12,12 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from protocol import Trial, draw_trial
 from scipy.special import softmax
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 
-from safespn import SafeSPNClassifier
-from tables import NAMES
+from safespn import SafeSPNClassifier, datasets
+from safespn.experiments.protocol import Trial, draw_trial
 
 FIELDS = ("accuracy", "log_loss", "log_likelihood")
 
@@ -72,7 +71,10 @@ def run(names: Sequence[str], n_trials: int, first_seed: int) -> dict[str, dict[
     """Scores of every trial: name -> method -> array of shape (n_trials, n_scores)."""
     results = {}
     for name in names:
-        trials = [run_trial(draw_trial(name, seed), seed) for seed in range(first_seed, first_seed + n_trials)]
+        table = datasets.load(name)
+        codes = np.unique(table.target, return_inverse=True)[1]
+        seeds = range(first_seed, first_seed + n_trials)
+        trials = [run_trial(draw_trial(table.data, codes, seed), seed) for seed in seeds]
         results[name] = {method: np.array([trial[method] for trial in trials]) for method in trials[0]}
     return results
 
@@ -127,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--data-sets", nargs="*", default=list(NAMES))
+    parser.add_argument("--data-sets", nargs="*", default=list(datasets.NAMES))
     arguments = parser.parse_args()
     results = run(arguments.data_sets, arguments.trials, arguments.first_seed)
     print_tables(results)

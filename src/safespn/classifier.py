@@ -11,16 +11,15 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from safespn.classifier_files import load_classifier, save_classifier
 from safespn.engine.bound import bind
 from safespn.engine.passes import log_joint
-from safespn.labels import encode_labels, is_unlabelled
+from safespn.labels import SemiSupervisedMixin, encode_labels, is_unlabelled
 from safespn.learning.class_network import block_root, copies, imagined_rows
 from safespn.learning.em import fit_em
 from safespn.learning.parameters import Prior
@@ -39,7 +38,7 @@ from safespn.table_encoder import TableEncoder, is_frame
 from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
 
 
-class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[misc]
     """A semi-supervised classifier and density model that knows what its unlabelled rows did.
 
     Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
@@ -293,16 +292,6 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         return checked, encoder or TableEncoder((None,) * checked.shape[1])
 
-    def _check_labels(self, y: ArrayLike | None, n_rows: int) -> AnyArray:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
-                f"give one label per row, {self.unlabeled!r} for unlabelled rows"
-            )
-        labels = column_or_1d(y, warn=True)
-        check_consistent_length(np.empty(n_rows), labels)
-        return np.asarray(labels)
-
     def _problem(
         self, table: FloatArray, codes: IntArray, weights: FloatArray | None, n_classes: int, encoder: TableEncoder
     ) -> tuple[Problem, Parameters]:
@@ -415,16 +404,6 @@ class SafeSPNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy on the labelled rows; unlabelled rows are ignored."""
-        labels = np.asarray(y)
-        known = ~is_unlabelled(labels, self.unlabeled)
-        if not known.any():
-            raise ValueError(f"every entry of y is the marker {self.unlabeled!r}: there is no labelled row to score")
-        right = self.predict(X)[known].astype(object) == labels[known].astype(object)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[known]
-        return float(np.average(right, weights=weights))
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
         """Draw ``n`` rows with their classes; categorical columns come as codes.

@@ -5,9 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from safespn.typing import AnyArray, BoolArray, IntArray
+from safespn.typing import AnyArray, ArrayLike, BoolArray, IntArray
+
+
+class SemiSupervisedMixin(ClassifierMixin):  # type: ignore[misc]
+    """A classifier whose labels may have gaps, marked by its parameter ``unlabeled``."""
+
+    unlabeled: Any
+
+    def _check_labels(self, y: ArrayLike | None, n_rows: int) -> AnyArray:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
+                f"give one label per row, {self.unlabeled!r} for unlabelled rows"
+            )
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(np.empty(n_rows), labels)
+        return np.asarray(labels)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy on the labelled rows; unlabelled rows are ignored."""
+        labels = np.asarray(y)
+        known = ~is_unlabelled(labels, self.unlabeled)
+        if not known.any():
+            raise ValueError(f"every entry of y is the marker {self.unlabeled!r}: there is no labelled row to score")
+        right = self.predict(X)[known].astype(object) == labels[known].astype(object)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[known]
+        return float(np.average(right, weights=weights))
 
 
 def is_unlabelled(y: AnyArray, unlabeled: Any) -> BoolArray:

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 from safespn import SafeSPNClassifier
+from safespn.baselines import ICLS, MCPLDA, TSVM, EntropyRegularizedLR, ProjectedLS
 
 
 def expected_failures(estimator):
@@ -20,12 +21,19 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [SafeSPNClassifier(unlabeled=None), SafeSPNClassifier()], expected_failed_checks=expected_failures
+    [
+        estimator
+        for kind in (SafeSPNClassifier, ICLS, MCPLDA, TSVM, EntropyRegularizedLR, ProjectedLS)
+        for estimator in (kind(unlabeled=None), kind())
+    ]
+    + [ICLS(multiclass="joint", unlabeled=None), MCPLDA("exact", unlabeled=None), TSVM(kernel="rbf", unlabeled=None)],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("check", [check_dataframe_column_names_consistency, check_param_validation])
-def test_further_checks(check):
-    check("SafeSPNClassifier", SafeSPNClassifier())
+@pytest.mark.parametrize("kind", [SafeSPNClassifier, ICLS, MCPLDA, TSVM, EntropyRegularizedLR, ProjectedLS])
+def test_further_checks(kind, check):
+    check(kind.__name__, kind())

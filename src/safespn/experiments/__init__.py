@@ -1,0 +1,1 @@
+"""The paper's experiments: protocol, methods, scores, tables and figures."""
