@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy import stats
 from scipy.sparse.csgraph import connected_components
+from scipy.special import chdtrc
 
 from safespn.learning.structure.univariate import Slice
 from safespn.typing import FloatArray, IntArray
@@ -70,7 +70,7 @@ def pairwise_p_values(part: Slice, method: str, generator_seed: int) -> FloatArr
     remaining = np.eye(width) - (1 - 1e-9) * cross @ cross.transpose(0, 2, 1)
     statistic = -effective * np.log(np.clip(np.linalg.det(remaining), 1e-100, 1.0))
     p_values = np.ones((n_columns, n_columns))
-    p_values[first, second] = np.where(freedom > 0, stats.chi2.sf(statistic, np.maximum(freedom, 1)), 1.0)
+    p_values[first, second] = np.where(freedom > 0, chdtrc(np.maximum(freedom, 1), statistic), 1.0)
     return np.minimum(p_values, p_values.T)
 
 
