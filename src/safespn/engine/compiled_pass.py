@@ -20,6 +20,8 @@ from safespn.typing import FloatArray, IntArray
 
 BLOCK = 96
 """Rows per block of the kernel. In a table of 32 columns, so many rows fit into the smallest cache."""
+TERMS_OF_LARGE_NETWORK, LONG_BLOCK = 10_000, 192
+"""Each block reads all numbers of the network once; where they fit into no cache of their own, blocks are longer."""
 ROWS_PER_CALL = 107 * BLOCK
 """A little more than 10,000: each call costs a tenth of a millisecond."""
 
@@ -109,7 +111,7 @@ def _run(
         network.structure.n_sums if wants_statistics else plan.schedule.n_sum_rows,
         plan.schedule.first_shared_row,
         _writeable(features),
-        BLOCK,
+        BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
         log_likelihood,
         log_joint,
         _NONE_2D if evidence.log_factor is None else _writeable(evidence.log_factor),

@@ -12,6 +12,7 @@ from safespn.engine.kernel_arithmetic import LOWEST, exp_of_negative
 from safespn.engine.kernel_vectors import (
     LENGTH,
     Vector,
+    copy_four_by_four,
     fill,
     item,
     larger,
@@ -27,17 +28,17 @@ from safespn.typing import FloatArray
 @njit(nogil=True, error_model="numpy", forceinline=True)
 def load_block(cells: FloatArray, features: FloatArray, begin: int, n: int, padded: int) -> bool:
     """Copy ``n`` rows, transposed, repeat the last one up to ``padded``, and tell whether a cell is missing."""
-    rows = features[begin : begin + n]
-    whole = n - n % 4
-    for r in range(0, whole, 4):  # four rows at a time: what is read stays in cache, what is written fills a vector
-        for feature in range(features.shape[1]):
-            cells[feature, r] = rows[r, feature]
-            cells[feature, r + 1] = rows[r + 1, feature]
-            cells[feature, r + 2] = rows[r + 2, feature]
-            cells[feature, r + 3] = rows[r + 3, feature]
+    n_features = features.shape[1]
+    whole, whole_features = n - n % 4, n_features - n_features % 4
+    for r in range(0, whole, 4):
+        for feature in range(0, whole_features, 4):
+            copy_four_by_four(cells, r, features, begin + r, feature)
+        for feature in range(whole_features, n_features):
+            for i in range(r, r + 4):
+                cells[feature, i] = features[begin + i, feature]
     for r in range(whole, padded):
-        for feature in range(features.shape[1]):
-            cells[feature, r] = rows[min(r, n - 1), feature]
+        for feature in range(n_features):
+            cells[feature, r] = features[begin + min(r, n - 1), feature]
     everything = fill(0.0)
     for feature in range(features.shape[1]):
         for r in range(0, padded, LENGTH):

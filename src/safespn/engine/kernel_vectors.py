@@ -83,6 +83,37 @@ def store(typing_context: Any, array: Any, row: Any, start: Any, vector: Any) ->
 
 
 @intrinsic
+def copy_four_by_four(
+    typing_context: Any, target: Any, target_row: Any, source: Any, source_row: Any, start: Any
+) -> Any:
+    """Copy four rows and columns, transposed, from ``source[source_row, start]`` to ``target[start, target_row]``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, target_row, source, source_row, start = arguments
+        four = ir.VectorType(ir.DoubleType(), 4)
+
+        def place(array: int, value: Any, row: Any, column: Any) -> Any:
+            pointer = _pointer(context, builder, signature.args[array], value, row, column)
+            return builder.bitcast(pointer, four.as_pointer())
+
+        def after(index: Any, steps: int) -> Any:
+            return builder.add(index, index.type(steps))
+
+        def pick(first: Any, second: Any, places: list[int]) -> Any:
+            return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), 4), places))
+
+        a, b, c, d = (builder.load(place(2, source, after(source_row, i), start), align=8) for i in range(4))
+        even, odd = (0, 4, 2, 6), (1, 5, 3, 7)
+        pairs = [(pick(a, b, list(which)), pick(c, d, list(which))) for which in (even, odd)]
+        columns = [pick(*pair, half) for half in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in pairs]
+        for i, column in enumerate(columns):
+            builder.store(column, place(0, target, after(start, i), target_row), align=8)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+@intrinsic
 def fill(typing_context: Any, number: Any) -> Any:
     """Make a vector of one number, again and again."""
 
