@@ -1,6 +1,6 @@
 """Speed of structure learning: growth with the number of rows, cost of truncation, and peers side by side.
 
-python benchmarks/structure_speed.py [--peer-python PATH] [--peer-rows 10000]
+python benchmarks/structure_speed.py [--peer-python PATH] [--peer-rows 10000] [--peer-limit 1200]
 
 The table is a mixture of eight clusters with four common factors, 32 columns. Use one thread (OMP_NUM_THREADS=1).
 Times are processor seconds, so that other programs on the machine hardly disturb them.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import tempfile
 import time
@@ -64,7 +65,12 @@ def truncation():
     )
 
 
-def peers(python, n_rows):
+def processor_seconds_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def peers(python, n_rows, limit):
     table = make_table(n_rows)
     own = {
         "univariate": seconds(n_rows, repeats=3, **UNIVARIATE),
@@ -76,7 +82,13 @@ def peers(python, n_rows):
         np.save(path, table)
         for peer in ("deeprob", "spflow"):
             command = [python, Path(__file__).parent / "peers" / "peer_speed.py", peer, path, str(MIN_ROWS)]
-            output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            before = processor_seconds_of_children()
+            try:
+                output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit).stdout
+            except subprocess.TimeoutExpired:
+                least = processor_seconds_of_children() - before
+                print(f"{peer}: unfinished after {least:.0f} s, more than {least / own['univariate']:.0f} times ours")
+                continue
             value = json.loads(output.splitlines()[-1])
             print(f"{peer}: {value:.1f} s, {value / own['univariate']:.0f} times ours", flush=True)
 
@@ -85,12 +97,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", help="a Python that has deeprob-kit and SPFlow 1.1")
     parser.add_argument("--peer-rows", type=int, default=10_000, help="rows of the table that peers learn from")
+    parser.add_argument(
+        "--peer-limit", type=float, default=1200, help="seconds of wall time after which a peer is stopped"
+    )
     arguments = parser.parse_args()
     growth("univariate leaves", **UNIVARIATE)
     growth("multivariate leaves", min_rows=MIN_ROWS)
     truncation()
     if arguments.peer_python:
-        peers(arguments.peer_python, arguments.peer_rows)
+        peers(arguments.peer_python, arguments.peer_rows, arguments.peer_limit)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from safespn import Gaussian, MultivariateGaussian, Poisson, Product, Sum, learn_spn
+from safespn.learning.structure import learnspn
 from safespn.network.nodes import walk
 
 
@@ -66,3 +67,15 @@ def test_missing_cells(missing):
 def test_more_columns_than_rows():
     table = np.random.default_rng(0).normal(size=(12, 1)) + 0.1 * np.random.default_rng(1).normal(size=(12, 30))
     assert np.isfinite(learn_spn(table).log_likelihood(table)).all()
+
+
+def test_a_block_is_given_up_for_clusters_that_pay_only_after_several_splits(monkeypatch):
+    generator = np.random.default_rng(0)
+    centres, loadings = generator.normal(0, 2, (8, 12)), generator.normal(size=(3, 12))
+    rows = np.arange(2000)
+    table = centres[rows % 8] + generator.normal(size=(2000, 3)) @ loadings + generator.normal(size=(2000, 12))
+    spn = learn_spn(table, refine_iterations=0)
+    monkeypatch.setattr(learnspn, "PATIENCE", 100)
+    assert learn_spn(table, refine_iterations=0).n_nodes == spn.n_nodes > 8
+    monkeypatch.setattr(learnspn, "PATIENCE", 1)
+    assert isinstance(learn_spn(table, refine_iterations=0).root, MultivariateGaussian)

@@ -58,3 +58,22 @@ def test_every_leaf_of_a_network_respects_the_bound():
     gaussians = [node for node in nodes if isinstance(node, Gaussian)]
     assert all(node.variance >= floors[node.column] * (1 - 1e-9) for node in gaussians)
     assert any(node.variance <= floors[node.column] * (1 + 1e-9) for node in gaussians)
+
+
+@pytest.mark.parametrize("copies", [1, 100])
+def test_repeated_values_cannot_raise_densities_beyond_the_default_bound(copies):
+    generator = np.random.default_rng(0)
+    table = np.column_stack([generator.integers(3, size=60) * 5.0, generator.choice([0.0, 0.0, 1.0, 7.0], size=60)])
+    table = np.repeat(table, copies, axis=0)
+    spn = learn_spn(table, leaves="gaussian")
+    highest = -0.5 * np.log(2 * np.pi * 1e-6 * table.var(axis=0)).sum()
+    assert (spn.log_likelihood(table) <= highest).all()
+    # A value beside all repeated ones is unlikely, not impossible.
+    assert spn.log_likelihood([[2.5, 3.0]])[0] > -np.log(len(table)) * table.shape[1] - 20
+
+
+def test_the_default_bound_follows_the_unit_of_a_column():
+    generator = np.random.default_rng(0)
+    table = np.column_stack([np.where(generator.random(200) < 0.4, 0.0, generator.normal(3.0, 1.0, 200))])
+    plain, scaled = (learn_spn(table * unit, leaves="gaussian").log_likelihood(table * unit) for unit in (1.0, 1e-4))
+    np.testing.assert_allclose(scaled, plain + 4 * np.log(10), rtol=1e-6)

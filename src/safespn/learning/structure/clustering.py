@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from safespn.learning.structure.univariate import ROWS_OF_AN_ATOM, SMALLEST_WEIGHT, Leaves, Regularisation, Slice
+from safespn.learning.structure.univariate import (
+    ROWS_OF_AN_ATOM,
+    SMALLEST_WEIGHT,
+    Leaves,
+    Regularisation,
+    Slice,
+    repeats,
+)
 from safespn.typing import BoolArray, FloatArray, IntArray
 
 FIRST_ITERATIONS = 6
@@ -19,20 +26,24 @@ LARGEST_SAMPLE = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
-    """A mixture of two products fitted to a slice.
+class Mixtures:
+    """Mixtures of two products each, fitted to the rows of one slice side by side.
 
     Parameters
     ----------
     leaves : Leaves
-    log_weights : array of shape (2,)
-    log_likelihood : float
+        The first product of every mixture, then the second of every mixture.
+    log_weights : array of shape (2 * n_mixtures,)
+    second : array of shape (n_rows, n_mixtures)
+        Posterior probability of the second product.
+    log_likelihood : array of shape (n_mixtures,)
         Of all rows, weighted.
     """
 
     leaves: Leaves
     log_weights: FloatArray
-    log_likelihood: float
+    second: FloatArray
+    log_likelihood: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,23 +81,23 @@ def find_two_clusters(part: Slice, single: Leaves, regularisation: Regularisatio
     sample = part
     if len(part.weights) > LARGEST_SAMPLE:
         sample = part.take(np.linspace(0, len(part.weights) - 1, LARGEST_SAMPLE).astype(np.intp))
-    best: tuple[Mixture, BoolArray] | None = None
-    for side in _starts(sample, single, regularisation):
-        if not side.any() or side.all():
-            continue
-        shares = np.column_stack([~side, side]).astype(np.float64)
-        mixture = _em(sample, shares, single, regularisation, FIRST_ITERATIONS)
-        if best is None or mixture.log_likelihood > best[0].log_likelihood:
-            best = mixture, side
-    if best is None:
+    starts = _starts(sample, single, regularisation)
+    starts = starts[:, starts.any(axis=0) & ~starts.all(axis=0)]
+    if not starts.shape[1]:
         return None
-    mixture = _em(sample, _shares(sample, best[0])[0], single, regularisation, MORE_ITERATIONS)
-    gain = mixture.log_likelihood - float(sample.weights @ sample.log_density(single)[:, 0])
-    second = _shares(part, mixture)[0][:, 1] > 0.5
-    if sample is part and (second.all() or not second.any()):
+    candidates = _em(sample, starts.astype(np.float64), single, regularisation, FIRST_ITERATIONS)
+    best = int(np.argmax(candidates.log_likelihood))
+    mixture = _em(sample, candidates.second[:, best : best + 1], single, regularisation, MORE_ITERATIONS)
+    gain = float(mixture.log_likelihood[0] - sample.weights @ sample.log_density(single)[:, 0])
+    if sample is not part:
+        return Clusters(
+            _posterior(part, mixture.leaves, mixture.log_weights)[0][:, 0] > 0.5, gain * part.total / sample.total
+        )
+    second = mixture.second[:, 0] > 0.5
+    if second.all() or not second.any():
         # A narrow cluster inside a broad one can claim every row; the start kept them apart.
-        second = best[1]
-    return Clusters(second, gain * part.total / sample.total)
+        second = starts[:, best]
+    return Clusters(second, gain)
 
 
 def looks_gaussian(part: Slice) -> bool:
@@ -94,9 +105,11 @@ def looks_gaussian(part: Slice) -> bool:
 
     A cheap test (Jarque and Bera) that spares most fits of two clusters to columns that one leaf describes.
     """
-    if len(part.real_columns) != 1 or part.repetitive[0]:
+    if len(part.real_columns) != 1:
         return False
     weights = part.weights if part.real_observed is None else part.weights * part.real_observed[:, 0]
+    if part.repetitive[0] and repeats(part.real[:, 0], weights):
+        return False
     total = max(float(weights.sum()), SMALLEST_WEIGHT)
     centred = part.real[:, 0] - weights @ part.real[:, 0] / total
     squared = centred * centred
@@ -108,30 +121,32 @@ def looks_gaussian(part: Slice) -> bool:
     return bool(total * (skewness**2 / 6 + excess**2 / 24) < PLAIN_SHAPE)
 
 
-def _em(part: Slice, shares: FloatArray, single: Leaves, regularisation: Regularisation, n_iterations: int) -> Mixture:
-    weights = part.weights[:, None]
-    total = part.total
-    previous = -np.inf
+def _em(part: Slice, second: FloatArray, single: Leaves, regularisation: Regularisation, n_iterations: int) -> Mixtures:
+    """Fit one mixture per column of ``second``, its start; all stop when none gains any more."""
+    weights, total = part.weights[:, None], part.total
+    previous = np.full(second.shape[1], -np.inf)
     for _ in range(n_iterations):
-        weighted = shares * weights
-        leaves = part.fit(weighted, regularisation, single)
-        log_weights = np.log((weighted.sum(axis=0) + 0.5) / (total + 1.0))
-        mixture = Mixture(leaves, log_weights, previous)
-        shares, log_likelihood = _shares(part, mixture)
-        if log_likelihood - previous < TOLERANCE * total:
-            return Mixture(leaves, log_weights, max(previous, log_likelihood))
-        previous = log_likelihood
-    return Mixture(leaves, log_weights, previous)
+        shares = np.concatenate([1.0 - second, second], axis=1) * weights
+        leaves = part.fit(shares, regularisation, single)
+        log_weights = np.log((shares.sum(axis=0) + 0.5) / (total + 1.0))
+        second, log_likelihood = _posterior(part, leaves, log_weights)
+        gained = log_likelihood - previous
+        previous = np.maximum(log_likelihood, previous)
+        if (gained < TOLERANCE * total).all():
+            break
+    return Mixtures(leaves, log_weights, second, previous)
 
 
-def _shares(part: Slice, mixture: Mixture) -> tuple[FloatArray, float]:
-    joint = part.log_density(mixture.leaves) + mixture.log_weights
-    second = expit(joint[:, 1] - joint[:, 0])
-    value = part.weights @ np.logaddexp(joint[:, 0], joint[:, 1])
-    return np.column_stack([1.0 - second, second]), float(value)
+def _posterior(part: Slice, leaves: Leaves, log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Posterior of the second product of each mixture, shape (n_rows, n_mixtures), and their log-likelihoods."""
+    joint = part.log_density(leaves) + log_weights
+    n_mixtures = joint.shape[1] // 2
+    first, second = joint[:, :n_mixtures], joint[:, n_mixtures:]
+    return expit(second - first), part.weights @ np.logaddexp(first, second)
 
 
-def _starts(part: Slice, single: Leaves, regularisation: Regularisation) -> list[BoolArray]:
+def _starts(part: Slice, single: Leaves, regularisation: Regularisation) -> BoolArray:
+    """Two sides of the rows, one pair per column of the result."""
     residuals = part.residuals(single)
     if residuals.shape[1] > 1:
         covariance = residuals.T @ (residuals * part.weights[:, None])
@@ -139,9 +154,9 @@ def _starts(part: Slice, single: Leaves, regularisation: Regularisation) -> list
     else:
         projection = residuals[:, 0]
     radius = np.einsum("nt,nt->n", residuals, residuals)
-    starts = [projection > 0, radius > np.average(radius, weights=part.weights)]
+    starts = [projection > 0, radius > part.weights @ radius / part.total]
     atom = _atom(part, single, regularisation)
-    return starts if atom is None else [*starts, atom]
+    return np.array(starts if atom is None else [*starts, atom]).T
 
 
 def _atom(part: Slice, single: Leaves, regularisation: Regularisation) -> BoolArray | None:

@@ -25,8 +25,8 @@ def nearest_neighbour_floor(table: LearningTable, unit: str = "squared distance"
     Parameters
     ----------
     unit : {"squared distance", "distance"}
-        A squared distance per dimension has the unit of a variance and is the default. The distance itself, as in the
-        original experiments, grows with the number of columns: a broad bound.
+        A squared distance per dimension has the unit of a variance. The distance itself, as in the original
+        experiments, grows with the number of columns: a bound broader still.
 
     Returns
     -------

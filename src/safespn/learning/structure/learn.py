@@ -30,7 +30,7 @@ def learn_spn(
     dependence: str = "cosine",
     criterion: str = "bic",
     truncate: str | None = None,
-    variance_floor: str | float | FloatArray = "squared distance",
+    variance_floor: str | float | FloatArray = 1e-6,
     weight_prior: float = 0.5,
     category_prior: float = 0.1,
     pseudo_rows: float = 1.0,
@@ -71,9 +71,12 @@ def learn_spn(
         What a further cluster must improve.
     truncate : {None, "aic", "bic"}
         Cut the tree at the depth that this criterion prefers.
-    variance_floor : {"squared distance", "distance"}, float or array of shape (n_columns,)
-        Lower bound of the variance of a Gaussian leaf relative to its column's variance; see
-        :func:`safespn.learning.structure.floors.nearest_neighbour_floor` for the first two.
+    variance_floor : float, array of shape (n_columns,), "squared distance" or "distance"
+        Lower bound of the variance of a Gaussian leaf relative to its column's variance. Where values repeat, a lower
+        bound always means a higher likelihood, of new rows too, so that no data can choose it; 1e-6 is what
+        scikit-learn's ``GaussianMixture`` takes. The two names stand for far broader bounds, from the distances between
+        neighbouring rows: smooth densities, for comparing rows or classes rather than models. "distance" is that of
+        the original experiments; see :func:`safespn.learning.structure.floors.nearest_neighbour_floor`.
     weight_prior : float
         Pseudo-count of every child of a sum.
     category_prior : float

@@ -77,7 +77,8 @@ def learn_class_spn(
     seed : int
         Seeds the random functions of ``dependence="rdc"``.
 
-    Other parameters are those of :func:`safespn.learn_spn`.
+    Other parameters are those of :func:`safespn.learn_spn`. The default variance floor is broader: a class that
+    happens to hold a frequent value must not win every row with it.
 
     Returns
     -------

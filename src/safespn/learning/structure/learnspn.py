@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,11 +11,15 @@ from safespn.learning.structure.blocks import GaussianBlock, block_log_likelihoo
 from safespn.learning.structure.clustering import find_two_clusters, looks_gaussian
 from safespn.learning.structure.dependence import independent_groups
 from safespn.learning.structure.plan import Plan, plan_of
-from safespn.learning.structure.univariate import Leaves, Regularisation, Slice
+from safespn.learning.structure.univariate import Leaves, Regularisation, Slice, among
 from safespn.typing import FloatArray, IntArray
 
 MOST_LEVELS = 100
 """Bounds the recursion; only a table made for it comes near."""
+PATIENCE = 3
+"""How many splits of rows, one below the other, are tried against a block before it is kept."""
+ROWS_PER_COLUMN = 5.0
+"""Below so many rows per real column no further ones are tried: blocks of such clusters would not pay."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class _Origin:
 
     def part(self, part: Slice, columns: IntArray) -> _Origin:
         """Return what a group of the part's columns starts from."""
-        kept = np.isin(part.real_columns, columns)
+        kept = among(part.real_columns, columns)
         covariance = None if self.covariance is None else self.covariance[np.ix_(kept, kept)]
         return _Origin(part.part_of(self.leaves, columns), part.part_of(self.broader, columns), covariance)
 
@@ -86,6 +91,60 @@ class _Grown:
 
 
 @dataclass(frozen=True, eq=False)
+class _Group:
+    """Columns that stay together, with what describes them without splitting their rows.
+
+    Parameters
+    ----------
+    block : GaussianBlock or None
+        Of the real columns, if blocks are in use.
+    is_block : bool
+        Whether the block scores higher than univariate leaves.
+    score : float
+        Of the better of the two.
+    """
+
+    grower: _Grower
+    part: Slice
+    origin: _Origin
+    budget: _Budget
+    block: GaussianBlock | None
+    is_block: bool
+    score: float
+
+    @cached_property
+    def clusters(self) -> list[_Opened]:
+        """Two clusters of the rows, or nothing where the rows stay together."""
+        return self.grower.open_clusters(self)
+
+    @cached_property
+    def overhead(self) -> float:
+        """What splitting the rows adds to the clusters' scores: the weights of the sum and the price of the leaves."""
+        totals = np.array([cluster.part.total for cluster in self.clusters])
+        entropy = float(totals @ np.log(totals / self.part.total))
+        return entropy - self.grower.price(self.part, self.part.n_leaf_parameters + 1)
+
+    def promise(self, n_splits: int) -> float:
+        """Highest score within so many splits of rows, one below the other."""
+        too_few = self.part.total < ROWS_PER_COLUMN * len(self.part.real_columns)
+        if n_splits == 0 or too_few or not self.clusters:
+            return self.score
+        return max(self.score, self.overhead + sum(cluster.promise(n_splits - 1) for cluster in self.clusters))
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A part whose columns have been split, its rows not yet."""
+
+    part: Slice
+    origin: _Origin
+    groups: list[_Group]
+
+    def promise(self, n_splits: int) -> float:
+        return sum(group.promise(n_splits) for group in self.groups)
+
+
+@dataclass(frozen=True, eq=False)
 class _Grower:
     settings: Settings
     regularisation: Regularisation
@@ -93,42 +152,66 @@ class _Grower:
     def grow(self, part: Slice) -> Plan:
         leaves = part.fit(part.weights[:, None], self.regularisation)
         depth = MOST_LEVELS if self.settings.max_depth is None else self.settings.max_depth
-        return self._grow(part, _Origin(leaves, leaves, None), _Budget(depth, MOST_LEVELS)).plan
+        return self._close(self._open(part, _Origin(leaves, leaves, None), _Budget(depth, MOST_LEVELS))).plan
 
-    def _grow(self, part: Slice, origin: _Origin, budget: _Budget) -> _Grown:
-        block = self._block(part, origin, budget)
-        if part.total >= self.settings.min_rows and len(part.weights) > 1:
-            groups = self._groups(part) if budget.allows(splits_rows=False) else []
-            if len(groups) > 1:
-                return self._split_columns(part, origin, groups, budget)
-            members = self._clusters(part, origin.leaves) if budget.allows(splits_rows=True) else []
-            if members:
-                return self._better(self._split_rows(part, origin, block, members, budget), part, origin, block)
-        return self._better(self._leaves(part, origin), part, origin, block)
-
-    def _leaves(self, part: Slice, origin: _Origin) -> _Grown:
-        score = float(part.weights @ part.log_density(origin.leaves)[:, 0])
-        return _Grown(self._plan(part, origin), score)
-
-    def _split_columns(self, part: Slice, origin: _Origin, groups: list[IntArray], budget: _Budget) -> _Grown:
+    def _open(self, part: Slice, origin: _Origin, budget: _Budget) -> _Opened:
+        """Split the columns of a part where they are independent."""
+        groups = self._groups(part) if self._is_large(part) and budget.allows(splits_rows=False) else []
+        if len(groups) <= 1:
+            return _Opened(part, origin, [self._group(part, origin, budget)])
         below = budget.after(splits_rows=False)
-        grown = [self._grow(part.part(group), origin.part(part, group), below) for group in groups]
-        plan = self._plan(part, origin, tuple(child.plan for child in grown))
-        return _Grown(plan, sum(child.score for child in grown))
+        return _Opened(
+            part, origin, [self._group(part.part(group), origin.part(part, group), below) for group in groups]
+        )
 
-    def _split_rows(
-        self, part: Slice, origin: _Origin, block: GaussianBlock | None, members: list[IntArray], budget: _Budget
-    ) -> _Grown:
+    def open_clusters(self, group: _Group) -> list[_Opened]:
+        """Split the rows of a group in two where that gains."""
+        part, origin, budget = group.part, group.origin, group.budget
+        if not (self._is_large(part) and budget.allows(splits_rows=True)):
+            return []
         below = budget.after(splits_rows=True)
-        grown, score = [], -self._price(part, part.n_leaf_parameters + 1)
-        for rows in members:
+        covariance = None if group.block is None else group.block.covariance
+        clusters = []
+        for rows in self._clusters(part, origin.leaves):
             inner = part.take(rows)
             leaves = inner.fit(inner.weights[:, None], self.regularisation, origin.leaves)
-            covariance = None if block is None else block.covariance
-            grown.append(self._grow(inner, _Origin(leaves, origin.leaves, covariance), below))
-            score += grown[-1].score + inner.total * float(np.log(inner.total / part.total))
-        plan = self._plan(part, origin, tuple(child.plan for child in grown), splits_rows=True)
+            clusters.append(self._open(inner, _Origin(leaves, origin.leaves, covariance), below))
+        return clusters
+
+    def _close(self, opened: _Opened) -> _Grown:
+        """Grow every group of columns."""
+        grown = [self._grow(group) for group in opened.groups]
+        if len(grown) == 1:
+            return grown[0]
+        plan = self._plan(opened.part, opened.origin, tuple(child.plan for child in grown))
+        return _Grown(plan, sum(child.score for child in grown))
+
+    def _grow(self, group: _Group) -> _Grown:
+        """Split the rows of a group where that gains.
+
+        A block is given up for clusters only if they score higher. Where a few levels of them do not, deeper ones
+        hardly ever do, and they would take most of the time.
+        """
+        if not group.clusters or (group.is_block and group.promise(PATIENCE) <= group.score):
+            return self._whole(group)
+        grown = [self._close(cluster) for cluster in group.clusters]
+        score = group.overhead + sum(child.score for child in grown)
+        if group.is_block and score <= group.score:
+            return self._whole(group)
+        plan = self._plan(group.part, group.origin, tuple(child.plan for child in grown), splits_rows=True)
         return _Grown(plan, score)
+
+    def _whole(self, group: _Group) -> _Grown:
+        """Leave the rows of a group together."""
+        block = group.block if group.is_block else None
+        return _Grown(self._plan(group.part, group.origin, block=block), group.score)
+
+    def _group(self, part: Slice, origin: _Origin, budget: _Budget) -> _Group:
+        block = self._block(part, origin, budget)
+        of_leaves, of_block = float(part.weights @ part.log_density(origin.leaves)[:, 0]), -np.inf
+        if block is not None:
+            of_block = block_log_likelihood(part, origin.leaves, block) - self.price(part, block.n_extra_parameters)
+        return _Group(self, part, origin, budget, block, of_block > of_leaves, max(of_block, of_leaves))
 
     def _block(self, part: Slice, origin: _Origin, budget: _Budget) -> GaussianBlock | None:
         if not self.settings.multivariate or len(part.real_columns) < 2 or budget.depth < 1 - budget.inside_sum:
@@ -136,14 +219,8 @@ class _Grower:
         floor, strength = self.regularisation.variance_floor, self.settings.covariance_strength
         return fit_block(part, origin.covariance, floor, strength)
 
-    def _better(self, grown: _Grown, part: Slice, origin: _Origin, block: GaussianBlock | None) -> _Grown:
-        """Keep the part as it is, or model its real columns by one block if that scores higher."""
-        if block is None:
-            return grown
-        score = block_log_likelihood(part, origin.leaves, block) - self._price(part, block.n_extra_parameters)
-        if score <= grown.score:
-            return grown
-        return _Grown(self._plan(part, origin, block=block), score)
+    def _is_large(self, part: Slice) -> bool:
+        return part.total >= self.settings.min_rows and len(part.weights) > 1
 
     def _groups(self, part: Slice) -> list[IntArray]:
         settings = self.settings
@@ -158,12 +235,12 @@ class _Grower:
         if part.n_columns == 1 and looks_gaussian(part):
             return []
         clusters = find_two_clusters(part, leaves, self.regularisation)
-        if clusters is None or clusters.gain <= self._price(part, part.n_leaf_parameters + 1):
+        if clusters is None or clusters.gain <= self.price(part, part.n_leaf_parameters + 1):
             return []
         members = clusters.members
         return list(members) if all(len(rows) for rows in members) else []
 
-    def _price(self, part: Slice, n_parameters: int) -> float:
+    def price(self, part: Slice, n_parameters: int) -> float:
         """Gain in log-likelihood that so many more parameters must bring."""
         per_parameter = 0.5 * float(np.log(max(part.total, 2.0))) if self.settings.criterion == "bic" else 1.0
         return n_parameters * per_parameter

@@ -8,6 +8,7 @@ products, are a few matrix products.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -102,6 +103,11 @@ class Slice:
         """Numbers of the columns in the table: real ones, counts, codes."""
         return np.concatenate([self.real_columns, self.count_columns, self.code_columns])
 
+    @cached_property
+    def moments(self) -> FloatArray:
+        """Real columns, then their squares, shape (n_rows, 2 * n_real)."""
+        return np.concatenate([self.real, self.real * self.real], axis=1)
+
     @property
     def n_leaf_parameters(self) -> int:
         """Number of free parameters of one product of leaves."""
@@ -123,8 +129,8 @@ class Slice:
 
     def part(self, columns: IntArray) -> Slice:
         """Keep the given columns, numbered as in the table."""
-        real, counts = np.isin(self.real_columns, columns), np.isin(self.count_columns, columns)
-        codes = np.isin(self.code_columns, columns)
+        real, counts = among(self.real_columns, columns), among(self.count_columns, columns)
+        codes = among(self.code_columns, columns)
         states = np.repeat(codes, np.diff(self.state_start))
         return replace(
             self,
@@ -142,8 +148,8 @@ class Slice:
 
     def part_of(self, leaves: Leaves, columns: IntArray) -> Leaves:
         """Keep the leaves of the given columns, numbered as in the table."""
-        real, counts = np.isin(self.real_columns, columns), np.isin(self.count_columns, columns)
-        states = np.repeat(np.isin(self.code_columns, columns), np.diff(self.state_start))
+        real, counts = among(self.real_columns, columns), among(self.count_columns, columns)
+        states = np.repeat(among(self.code_columns, columns), np.diff(self.state_start))
         return Leaves(
             leaves.mean[:, real], leaves.variance[:, real], leaves.rate[:, counts], leaves.log_probability[:, states]
         )
@@ -170,7 +176,8 @@ class Slice:
     def _fit_real(
         self, shares: FloatArray, regularisation: Regularisation, towards: Leaves | None
     ) -> tuple[FloatArray, FloatArray]:
-        first, second = shares.T @ self.real, shares.T @ (self.real * self.real)
+        sums = shares.T @ self.moments
+        first, second = sums[:, : len(self.real_columns)], sums[:, len(self.real_columns) :]
         seen = shares.sum(axis=0)[:, None] if self.real_observed is None else shares.T @ self.real_observed
         divisor = np.maximum(seen, SMALLEST_WEIGHT)
         mean = first / divisor
@@ -209,8 +216,7 @@ class Slice:
         """Log density of every row under each product, shape (n_rows, K), less the Poisson leaves' log factorials."""
         precision = 1 / leaves.variance
         constant = -0.5 * (LOG_TWO_PI + np.log(leaves.variance) + leaves.mean**2 * precision)
-        value = (self.real * self.real) @ (-0.5 * precision).T
-        value += self.real @ (leaves.mean * precision).T
+        value: FloatArray = self.moments @ np.concatenate([leaves.mean * precision, -0.5 * precision], axis=1).T
         value += constant.sum(axis=1) if self.real_observed is None else self.real_observed @ constant.T
         if len(self.count_columns):
             value += self.counts @ np.log(leaves.rate).T
@@ -235,12 +241,20 @@ class Slice:
         return np.concatenate([real, counts, codes], axis=1)
 
 
+def among(columns: IntArray, chosen: IntArray) -> BoolArray:
+    """Say which columns are among the chosen ones: ``np.isin`` without its preparations, for short arrays."""
+    return np.asarray((columns[:, None] == chosen).any(axis=1))
+
+
 def whole_table(table: LearningTable) -> Slice:
     """Return the slice of all rows and columns."""
     real_columns, count_columns = table.columns_of(ColumnType.GAUSSIAN), table.columns_of(ColumnType.POISSON)
     code_columns = table.columns_of(ColumnType.CATEGORICAL)
     real, real_observed = _without_missing(table.values[:, real_columns])
     counts, counts_observed = _without_missing(table.values[:, count_columns])
+    mass = np.broadcast_to(table.weights[:, None], real.shape)
+    if real_observed is not None:
+        mass = mass * real_observed
     one_hot = [table.values[:, column, None] == np.arange(table.n_states[column]) for column in code_columns]
     return Slice(
         real=real,
@@ -254,17 +268,14 @@ def whole_table(table: LearningTable) -> Slice:
         count_columns=count_columns,
         code_columns=code_columns,
         state_start=np.concatenate([[0], np.cumsum(table.n_states[code_columns])]).astype(np.intp),
-        repetitive=np.array(
-            [_repeats(values, table.weights) for values in table.values[:, real_columns].T], dtype=bool
-        ),
+        repetitive=np.array([repeats(*column) for column in zip(real.T, mass.T, strict=True)], dtype=bool),
     )
 
 
-def _repeats(values: FloatArray, weights: FloatArray) -> bool:
-    """Say whether some value has the weight of an atom; NaN is no value."""
-    observed = ~np.isnan(values)
-    _, inverse = np.unique(values[observed], return_inverse=True)
-    return bool(np.bincount(inverse, weights[observed]).max() >= ROWS_OF_AN_ATOM)
+def repeats(values: FloatArray, weights: FloatArray) -> bool:
+    """Say whether some value has the weight of an atom."""
+    _, inverse = np.unique(values, return_inverse=True)
+    return bool(np.bincount(inverse, weights).max() >= ROWS_OF_AN_ATOM)
 
 
 def _without_missing(values: FloatArray) -> tuple[FloatArray, FloatArray | None]:
