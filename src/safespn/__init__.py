@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from safespn.classifier import SafeSPNClassifier
+from typing import TYPE_CHECKING, Any
+
 from safespn.learning.structure import learn_spn
 from safespn.network.files import ModelFileError
 from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
@@ -10,6 +11,9 @@ from safespn.network.nodes import Product, Sum
 from safespn.safety.report import SafetyReport
 from safespn.safety.soft_labels import project_simplex
 from safespn.spn import SPN
+
+if TYPE_CHECKING:
+    from safespn.classifier import SafeSPNClassifier
 
 __version__ = "0.1.0.dev0"
 
@@ -28,3 +32,16 @@ __all__ = [
     "learn_spn",
     "project_simplex",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The estimator needs scikit-learn, which takes longer to import than all the rest; networks do without.
+    if name == "SafeSPNClassifier":
+        from safespn.classifier import SafeSPNClassifier
+
+        return SafeSPNClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -182,7 +182,7 @@ class SPN:
         sample_weight : array-like of shape (n_rows,), optional
         max_iter : int
         tol : float
-            Stop when the mean objective per row rises by less than this many nats.
+            Stop when the mean objective per row rises by less than this many nats; if negative, make all iterations.
         weight_prior : float
             Pseudo-count added to every edge of a sum.
         variance_floor : float or array of shape (n_columns,)

@@ -1,20 +1,40 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numba import njit
 
-from safespn import SPN, Gaussian
-from safespn.engine import compiled_pass, kernels
-from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, exp_constants, exp_of_negative
+from safespn import SPN, Categorical, Gaussian, Poisson, Product, Sum
+from safespn.engine import compiled_pass, kernels, numpy_pass
+from safespn.engine.evidence import Evidence
+from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, exp_of_negative
+from safespn.engine.kernel_vectors import (
+    LANES,
+    LENGTH,
+    add_up,
+    fill,
+    item,
+    larger,
+    load,
+    negative_magnitude,
+    store,
+    total,
+    where_at_least,
+)
 
 
 @njit
-def exp_of_array(x):
+def exp_of_array(x, constants):
     result = np.empty_like(x)
-    constants = exp_constants(EXP_CONSTANTS)
-    for i in range(len(x)):
-        result[i] = exp_of_negative(x[i], constants)
+    for start in range(0, x.shape[1], LENGTH):
+        store(result, 0, start, exp_of_negative(load(x, 0, start), constants))
     return result
+
+
+def exp_of(x):
+    padded = np.zeros((1, -(-len(x) // LENGTH) * LENGTH))
+    padded[0, : len(x)] = x
+    return exp_of_array(padded, EXP_CONSTANTS)[0, : len(x)]
 
 
 def test_exp_within_two_units_in_the_last_place():
@@ -23,11 +43,62 @@ def test_exp_within_two_units_in_the_last_place():
         [rng.exponential(1, 200_000), rng.uniform(0, 707, 200_000), 10 ** rng.uniform(-300, 2, 50_000), [0]]
     )
     expected = np.exp(x)
-    assert (np.abs(exp_of_array(x) - expected) / np.spacing(expected)).max() <= 2
+    assert (np.abs(exp_of(x) - expected) / np.spacing(expected)).max() <= 2
 
 
-def test_exp_beyond_its_range_is_zero():
-    np.testing.assert_array_equal(exp_of_array(np.array([-708.5, -1e5, -1e308, -np.inf])), 0)
+def test_exp_beyond_its_range_is_next_to_nothing():
+    np.testing.assert_allclose(exp_of(np.array([-708.5, -1e5, -1e308, -np.inf, np.nan])), np.exp(-708), rtol=1e-15)
+
+
+@njit
+def combine(x, result, sums):
+    for start in range(0, x.shape[1], LENGTH):
+        a, b, c = load(x, 0, start), load(x, 1, start), load(x, 2, start)
+        store(result, 0, start, (a + 2.0) * b - c / (0.5 - b))
+        store(result, 1, start, larger(a, b))
+        store(result, 2, start, where_at_least(a, b, c, fill(item(x[0], 1))))
+        store(result, 3, start, negative_magnitude(a))
+        add_up(sums, 1, LANES, a)
+    return total(load(x, 1, 0))
+
+
+def test_vectors_compute_row_by_row():
+    x = np.random.default_rng(0).normal(size=(3, 3 * LENGTH))
+    x[0, 5], x[1, 7], x[0, 9:12] = np.nan, np.nan, x[1, 9:12]
+    result, sums = np.empty((4, x.shape[1])), np.zeros((2, 3 * LANES))
+    a, b, c = x
+    assert np.isnan(combine(x, result, sums))
+    np.testing.assert_allclose(result[0], (a + 2) * b - c / (0.5 - b))
+    np.testing.assert_array_equal(result[1], np.where(a > b, a, b))
+    np.testing.assert_array_equal(result[2], np.where(a >= b, c, a[1]))
+    np.testing.assert_array_equal(result[3], -np.abs(a))
+    assert np.isnan(sums[1, LANES : 2 * LANES]).sum() == 1
+    assert not sums[0].any()
+    x[0, 5] = x[1, 7] = 0
+    sums[:] = 0
+    np.testing.assert_allclose(combine(x, result, sums), b[:LENGTH].sum())
+    np.testing.assert_allclose(sums.sum(), a.sum())
+
+
+@pytest.mark.parametrize(
+    "n_rows", [1, LENGTH - 1, LENGTH, LENGTH + 1, compiled_pass.BLOCK + 1, 3 * compiled_pass.BLOCK]
+)
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_that_fill_no_whole_vector_or_block(n_rows, missing):
+    rng = np.random.default_rng(n_rows)
+    parts = [Product([Gaussian(0, k, 1 + k), Poisson(1, 1.0 + k), Categorical(2, [0.5, 0.5])]) for k in range(3)]
+    network = SPN(Sum(parts, [0.2, 0.3, 0.5]))._network
+    rows = np.column_stack([rng.normal(size=n_rows), rng.poisson(2, n_rows), rng.integers(0, 2, n_rows)])
+    if missing:
+        rows[rng.integers(0, n_rows, 3), [0, 1, 2]] = np.nan
+    features, weights = network.features(rows), rng.uniform(size=n_rows)
+    np.testing.assert_allclose(
+        compiled_pass.log_likelihood(network, features), numpy_pass.log_likelihood(network, features), rtol=1e-12
+    )
+    ours = compiled_pass.statistics(network, features, Evidence(), weights, False)
+    expected = numpy_pass.statistics(network, features, Evidence(), weights, False)
+    for name in ("objective", "edge_flow", "square", "linear", "table"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(expected, name), rtol=1e-10, atol=1e-12, err_msg=name)
 
 
 def test_kernels_on_disk_are_outdated_by_an_edit_of_any_file_compiled_into_them():
@@ -36,4 +107,4 @@ def test_kernels_on_disk_are_outdated_by_an_edit_of_any_file_compiled_into_them(
     names = {path.stem for path in kernels.FILES}
     compiled = [value for value in vars(kernels).values() if hasattr(value, "py_func") and value is not kernels.run]
     assert {function.py_func.__module__.rpartition(".")[2] for function in compiled} <= names
-    assert {"kernel_arithmetic", "kernel_upward", "kernel_downward", "evidence"} <= names
+    assert {"kernel_arithmetic", "kernel_upward", "kernel_downward", "kernel_vectors", "evidence"} <= names

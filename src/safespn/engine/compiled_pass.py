@@ -12,18 +12,18 @@ from safespn.engine.bound import BoundNetwork
 from safespn.engine.evidence import Evidence
 from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
 from safespn.engine.kernel_arithmetic import EXP_CONSTANTS
+from safespn.engine.kernel_vectors import LANES
 from safespn.engine.schedule import Schedule, make_schedule
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray, IntArray
 
-LARGEST_BLOCK = 640
-"""Rows per block of the kernel: long loops cost less; a power of two would map all nodes to the same cache lines."""
-SMALLEST_BLOCK = 128
-ROWS_PER_CALL = 16 * LARGEST_BLOCK
-CACHE_BYTES = 2_500_000
-"""Working memory that a block may take; it lives in the cache that cores share."""
-"""Rows per block in a network too large for the cache: each block reads all of the network's arrays once."""
+BLOCK = 96
+"""Rows per block of the kernel. In a table of 32 columns, so many rows fit into the smallest cache."""
+TERMS_OF_LARGE_NETWORK, LONG_BLOCK = 10_000, 192
+"""Each block reads all numbers of the network once; where they fit into no cache of their own, blocks are longer."""
+ROWS_PER_CALL = 107 * BLOCK
+"""A little more than 10,000: each call costs a tenth of a millisecond."""
 
 releases_gil = True
 
@@ -54,8 +54,10 @@ def statistics(
     structure = network.structure
     totals = Totals(
         objective=np.zeros(1),
-        edge_flow=np.zeros(structure.n_edges),
-        square=np.zeros((structure.square.n_slots, 3)),
+        edge_flow=np.zeros((structure.n_edges, LANES)),
+        unit_flow=np.zeros((structure.n_units, LANES)),
+        square_flow=np.zeros((len(structure.square.slot), LANES)),
+        square=np.zeros((len(structure.square.slot), 2 * LANES)),
         linear=np.zeros((structure.linear.n_slots, 2)),
         table=np.zeros(structure.table_offset[-1]),
         block_flow=np.zeros((structure.block.n_slots, len(features))),
@@ -63,16 +65,29 @@ def statistics(
     _run(network, features, evidence=evidence, weights=weights, hard=hard, totals=totals)
     return Statistics(
         float(totals.objective[0]),
-        totals.edge_flow,
-        totals.square,
+        _add_lanes(totals.edge_flow),
+        _square_statistics(network, totals),
         totals.linear,
         totals.table,
         network.block_statistics(features[:, : structure.n_columns], totals.block_flow),
     )
 
 
+def _square_statistics(network: BoundNetwork, totals: Totals) -> FloatArray:
+    """Bring the kernel's sums over distances from cells to centres into units of the scale, slot by slot."""
+    terms, scale = network.structure.square, network.square_scale
+    flow = _add_lanes(totals.square_flow) + _add_lanes(totals.unit_flow)[terms.unit]
+    first, second = _add_lanes(totals.square).reshape(-1, 2).T
+    sums = [np.bincount(terms.slot, of_entry, terms.n_slots) for of_entry in (flow, first, second)]
+    return np.column_stack([sums[0], -scale * sums[1], scale**2 * sums[2]])
+
+
+def _add_lanes(sums: FloatArray) -> FloatArray:
+    return np.asarray(sums.reshape(-1, LANES) @ np.ones(LANES))
+
+
 _NONE, _NONE_2D = np.empty(0), np.empty((0, 0))
-_NO_TOTALS = Totals(_NONE, _NONE, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
+_NO_TOTALS = Totals(_NONE, _NONE_2D, _NONE_2D, _NONE_2D, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
 _NO_EVIDENCE = Evidence()
 
 
@@ -87,18 +102,16 @@ def _run(
     hard: bool = False,
     totals: Totals = _NO_TOTALS,
 ) -> None:
-    structure, wants_statistics = network.structure, len(totals.objective) > 0
-    plan = _plan(structure)
-    n_sum_rows = structure.n_sums if wants_statistics else plan.schedule.n_sum_rows
-    block = _rows_in_cache(plan.schedule, n_sum_rows, structure.n_edges if wants_statistics else 1, features.shape[1])
+    wants_statistics = len(totals.objective) > 0
+    plan = _plan(network.structure)
     kernels.run(
         plan.both_ways if wants_statistics else plan.upward,
         _numbers(network),
         plan.schedule.n_unit_rows,
-        n_sum_rows,
+        network.structure.n_sums if wants_statistics else plan.schedule.n_sum_rows,
         plan.schedule.first_shared_row,
         _writeable(features),
-        min(block, len(features)),
+        BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
         log_likelihood,
         log_joint,
         _NONE_2D if evidence.log_factor is None else _writeable(evidence.log_factor),
@@ -116,18 +129,14 @@ def _writeable(array: FloatArray) -> FloatArray:
     return np.require(array, np.float64, ["C", "A", "W"])
 
 
-def _rows_in_cache(schedule: Schedule, n_sum_rows: int, n_edge_rows: int, n_features: int) -> int:
-    per_row = 8 * (2 * schedule.n_unit_rows + 2 * n_sum_rows + n_edge_rows + n_features)
-    return int(min(max(CACHE_BYTES // per_row // 16 * 16, SMALLEST_BLOCK), LARGEST_BLOCK))
-
-
 def _numbers(network: BoundNetwork) -> Numbers:
+    slot = network.structure.square.slot
     return Numbers(
         network.log_weights,
         network.unit_constant,
-        network.square_centre,
-        network.square_scale,
-        network.square_missing,
+        network.square_centre[slot],
+        network.square_scale[slot],
+        network.square_missing[slot],
         network.linear_slope,
         network.linear_missing,
         network.table_values,
@@ -171,8 +180,7 @@ def _wiring(structure: Structure, schedule: Schedule, sum_row: IntArray) -> Wiri
         schedule.unit_start,
         schedule.unit_row,
         structure.square.start,
-        structure.square.slot,
-        structure.square.feature,
+        structure.square.feature[structure.square.slot],
         structure.linear.start,
         structure.linear.slot,
         structure.linear.feature,

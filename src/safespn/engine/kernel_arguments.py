@@ -22,8 +22,8 @@ class Wiring(NamedTuple):
     unit_start: IntArray
     unit_row: IntArray
     square_start: IntArray
-    square_slot: IntArray
     square_feature: IntArray
+    """Feature of each entry of ``Structure.square.slot``; the numbers of square terms are in that order, too."""
     linear_start: IntArray
     linear_slot: IntArray
     linear_feature: IntArray
@@ -50,11 +50,19 @@ class Numbers(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The arrays of :class:`safespn.engine.statistics.Statistics`, added to in place."""
+    """The arrays of :class:`safespn.engine.statistics.Statistics`, added to in place.
+
+    Those for edges, units and squares keep each sum in ``LANES`` parts, next to each other.
+    """
 
     objective: FloatArray
     edge_flow: FloatArray
+    unit_flow: FloatArray
+    """Flow that arrives at units with square terms, in blocks of rows without missing cells."""
+    square_flow: FloatArray
+    """Flow of the rows whose cell is observed, for each entry of ``Wiring.square_feature``, in all other blocks."""
     square: FloatArray
+    """Flow times the distance from cell to centre, and times its square, for each such entry."""
     linear: FloatArray
     table: FloatArray
     block_flow: FloatArray

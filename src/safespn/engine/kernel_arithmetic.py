@@ -1,46 +1,20 @@
-"""Arithmetic inside the compiled kernels: exponentials that vectorise, sums along a row, the softmax."""
+"""Arithmetic inside the compiled kernels: the exponential and the softmax of vectors of rows."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
+from safespn.engine.kernel_vectors import LENGTH, Vector, fill, item, larger, load, power_of_two, store, where_at_least
 from safespn.typing import FloatArray
 
 SMALLEST_EXPONENT = -708.0
-
-
-@intrinsic
-def _bits_of(typing_context: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-@intrinsic
-def _float_of(typing_context: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-@intrinsic
-def larger(typing_context: Any, first: Any, second: Any) -> Any:
-    """Larger of two numbers, without a branch."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
-
-    return types.float64(types.float64, types.float64), generate
-
-
+SMALLEST_PART = 1e-307
+"""Slightly more than the exponential of the smallest exponent."""
+LOWEST = float(np.finfo(np.float64).min)
+"""Smallest number that is not minus infinity."""
 EXP_CONSTANTS = np.array(
     [
         SMALLEST_EXPONENT,
@@ -62,64 +36,56 @@ EXP_CONSTANTS = np.array(
         2.51100492048186598e-8,
     ]
 )
-"""Handed to the kernel as an argument: constants that the compiler knows it would load anew for every few rows."""
-ExpConstants: TypeAlias = tuple[float, ...]
+"""Handed to the kernel as an argument: constants that the compiler knows cost it two instructions each."""
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True)
-def exp_constants(c: FloatArray) -> ExpConstants:
-    """Bring ``EXP_CONSTANTS`` into registers."""
-    return c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15], c[16]
+def exp_of_negative(x: Vector, c: FloatArray) -> Vector:
+    """Exponential of ``x <= 0`` within 2 ulp, and of -708 for anything smaller or NaN.
 
-
-@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
-def exp_of_negative(x: float, c: ExpConstants) -> float:
-    """Exponential of ``x <= 0`` within 2 ulp, zero below -708; unlike a call to the C library it vectorises."""
-    bounded = larger(x, c[0])
-    shifted = bounded * c[1] + c[2]
-    power = shifted - c[2]
-    r = bounded - power * c[3] - power * c[4]
-    # The terms are paired so that they do not wait for each other.
+    A call to the C library would take each row alone.
+    """
+    bounded = larger(x, fill(item(c, 0)))
+    shifted = bounded * item(c, 1) + item(c, 2)
+    power = shifted - item(c, 2)
+    r = bounded - power * item(c, 3) - power * item(c, 4)
+    # Even and odd powers apart, so that they do not wait for each other.
     r2 = r * r
-    r4 = r2 * r2
-    low = (c[5] + c[6] * r) + r2 * (c[7] + r * c[8])
-    middle = (c[9] + r * c[10]) + r2 * (c[11] + r * c[12])
-    high = (c[13] + r * c[14]) + r2 * (c[15] + r * c[16])
-    p = low + r4 * (middle + r4 * high)
-    value = p * _float_of((_bits_of(shifted) + 1023) << 52)
-    return value if x >= c[0] else 0.0
+    odd, even = r2 * item(c, 16) + item(c, 14), r2 * item(c, 15) + item(c, 13)
+    odd, even = r2 * odd + item(c, 12), r2 * even + item(c, 11)
+    odd, even = r2 * odd + item(c, 10), r2 * even + item(c, 9)
+    odd, even = r2 * odd + item(c, 8), r2 * even + item(c, 7)
+    odd, even = r2 * odd + item(c, 6), r2 * even + item(c, 5)
+    return (r * odd + even) * power_of_two(shifted)
 
 
-@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})
-def total_of_row(values: FloatArray, row: int, n: int) -> float:
-    """Add up the first ``n`` numbers of a row; the order of addition is left to the compiler."""
-    total = 0.0
-    for r in range(n):
-        total += values[row, r]
-    return total
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def softmax(values: FloatArray, n: int, hard: bool, log_total: FloatArray, constants: FloatArray) -> None:
+    """Replace each column of ``values`` (edges, rows) by its softmax, or mark its first largest entry if ``hard``.
 
-
-@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract"})
-def softmax(
-    values: FloatArray, n: int, hard: bool, log_total: FloatArray, total: FloatArray, constants: ExpConstants
-) -> None:
-    """Replace each column of ``values`` (edges, rows) by its softmax, or mark its first largest entry if ``hard``."""
-    for r in range(n):
-        log_total[r] = -np.inf
-        total[r] = 0.0
-    for k in range(len(values)):
-        for r in range(n):
-            log_total[r] = larger(log_total[r], values[k, r])
-    for k in range(len(values)):
-        for r in range(n):
-            reference = log_total[r] if log_total[r] > -np.inf else 0.0
+    ``log_total``, shape (2, rows), gets in its first row the log of the sum of exponentials; ``n`` is a multiple of
+    ``LENGTH``.
+    """
+    for r in range(0, n, LENGTH):
+        largest = fill(-np.inf)
+        for k in range(len(values)):
+            largest = larger(load(values, k, r), largest)
+        reference = where_at_least(largest, fill(LOWEST), largest, fill(0.0))
+        total = fill(0.0)
+        for k in range(len(values)):
+            value = load(values, k, r)
             if hard:
-                values[k, r] = 1.0 if values[k, r] == reference and total[r] == 0.0 else 0.0
+                part = where_at_least(value, reference, 1.0 - total, fill(0.0))
             else:
-                values[k, r] = exp_of_negative(values[k, r] - reference, constants)
-            total[r] += values[k, r]
-    for k in range(len(values)):
-        for r in range(n):
-            values[k, r] /= total[r] if total[r] > 0.0 else 1.0
+                part = exp_of_negative(value - reference, constants)
+                part = where_at_least(part, fill(SMALLEST_PART), part, fill(0.0))
+            store(values, k, r, part)
+            total = total + part
+        total = larger(total, fill(1.0))  # It is zero where no entry is possible, and at least one elsewhere.
+        share = 1.0 / total
+        for k in range(len(values)):
+            store(values, k, r, load(values, k, r) * share)
+        store(log_total, 0, r, largest)
+        store(log_total, 1, r, total)
     for r in range(n):
-        log_total[r] += math.log(total[r]) if total[r] > 0.0 else 0.0
+        log_total[0, r] += math.log(log_total[1, r])

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from safespn.engine.evidence import SMALLEST_LOG_JOINT
 from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
-from safespn.engine.kernel_arithmetic import ExpConstants, larger, softmax, total_of_row
-from safespn.typing import BoolArray, FloatArray
+from safespn.engine.kernel_arithmetic import softmax
+from safespn.engine.kernel_vectors import (
+    LANES,
+    LENGTH,
+    add_up,
+    fill,
+    item,
+    larger,
+    load,
+    negative_magnitude,
+    store,
+    where_at_least,
+)
+from safespn.typing import FloatArray
 
 SMALLEST_FLOW = 1e-100
 """Smaller flows are set to zero: denormal numbers would slow the pass down many times."""
@@ -25,43 +38,50 @@ def enter_at_root(
     weights: FloatArray,
     begin: int,
     n: int,
-    constants: ExpConstants,
+    padded: int,
+    constants: FloatArray,
 ) -> float:
-    """Compute the flow into the root's edges by :mod:`safespn.engine.evidence`; return the block's objective."""
+    """Compute the flow into the root's edges by :mod:`safespn.engine.evidence`; return the block's objective.
+
+    Rows from ``n`` to ``padded`` get none.
+    """
     for k in range(len(joint)):
-        for r in range(n):
-            bounded = larger(joint[k, r], SMALLEST_LOG_JOINT) if tilt < 0.0 else joint[k, r]
-            flow[k, r] = tilt * bounded if tilt != 0.0 else 0.0
+        for r in range(0, padded, LENGTH):
+            a = load(joint, k, r)
+            if tilt < 0.0:
+                a = larger(a, fill(SMALLEST_LOG_JOINT))
+            store(flow, k, r, a * tilt if tilt != 0.0 else fill(0.0))
         if len(log_factor) > 0:
             for r in range(n):
                 flow[k, r] += log_factor[begin + r, k]
-    softmax(flow, n, hard, work[0], work[2], constants)
+    softmax(flow, padded, hard, work, constants)
     for r in range(n):
-        work[0, r] = work[0, r] / tilt if tilt != 0.0 else 0.0
+        work[2, r] = work[0, r] / tilt if tilt != 0.0 else 0.0
     if tilt == 0.0:
         for k in range(len(joint)):
             for r in range(n):
-                work[0, r] += flow[k, r] * joint[k, r] if flow[k, r] > 0.0 else 0.0
+                work[2, r] += flow[k, r] * joint[k, r] if flow[k, r] > 0.0 else 0.0
     if conditional:
-        softmax(joint, n, hard, work[1], work[2], constants)
+        softmax(joint, padded, hard, work, constants)
         for r in range(n):
-            work[0, r] -= work[1, r]
+            work[2, r] -= work[0, r]
         for k in range(len(joint)):
-            for r in range(n):
-                flow[k, r] -= joint[k, r]
+            for r in range(0, padded, LENGTH):
+                store(flow, k, r, load(flow, k, r) - load(joint, k, r))
     objective = 0.0
     for r in range(n):
         weight = weights[begin + r] if len(weights) > 0 else 1.0
         if weight > 0.0:
-            objective += weight * work[0, r]
-    if len(weights) > 0:
-        for k in range(len(joint)):
+            objective += weight * work[2, r]
+    for k in range(len(flow)):
+        if len(weights) > 0:
             for r in range(n):
                 flow[k, r] *= weights[begin + r]
+        flow[k, n:padded] = 0.0
     return objective
 
 
-@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})
+@njit(nogil=True, error_model="numpy", forceinline=True)
 def share_flow(
     which: int,
     n: int,
@@ -74,60 +94,65 @@ def share_flow(
     first_shared_row: int,
 ) -> None:
     """Share a sum's flow among its edges and hand it to their units."""
-    for r in range(n):
-        mantissa = sum_mantissa[which, r]
-        sum_flow[which, r] = sum_flow[which, r] / mantissa if mantissa > 0.0 else 0.0
+    for r in range(0, n, LENGTH):
+        # A mantissa is zero where the sum is impossible, and at least one elsewhere.
+        mantissa = load(sum_mantissa, which, r)
+        share = load(sum_flow, which, r) / larger(mantissa, fill(1.0))
+        store(sum_flow, which, r, where_at_least(mantissa, fill(1.0), share, fill(0.0)))
     for edge in range(wiring.edge_start[which], wiring.edge_start[which + 1]):
-        row = wiring.unit_row[wiring.edge_unit[edge]]
-        if row < first_shared_row:
-            for r in range(n):
-                unit_flow[row, r] = 0.0
-        total = 0.0
-        for r in range(n):
-            flow = edge_mantissa[edge, r] * sum_flow[which, r]
-            flow = flow if abs(flow) > SMALLEST_FLOW else 0.0
-            unit_flow[row, r] += flow
-            total += flow
-        edge_total[edge] += total
+        row = item(wiring.unit_row, item(wiring.edge_unit, edge))
+        through_edge = fill(0.0)
+        for r in range(0, n, LENGTH):
+            flow = load(edge_mantissa, edge, r) * load(sum_flow, which, r)
+            flow = where_at_least(negative_magnitude(flow), fill(-SMALLEST_FLOW), fill(0.0), flow)
+            through_edge = through_edge + flow
+            if row >= first_shared_row:
+                flow = flow + load(unit_flow, row, r)
+            store(unit_flow, row, r, flow)
+        add_up(edge_total, edge, 0, through_edge)
 
 
-@njit(nogil=True, error_model="numpy", forceinline=True, fastmath={"contract", "reassoc", "nsz"})
+@njit(nogil=True, error_model="numpy", forceinline=True)
 def add_square_statistics(
     unit: int,
     row: int,
     n: int,
     flow: FloatArray,
     cells: FloatArray,
-    has_missing: BoolArray,
+    any_missing: bool,
     wiring: Wiring,
     numbers: Numbers,
-    square: FloatArray,
+    totals: Totals,
 ) -> None:
     """Add a unit's flow to the statistics of its square terms."""
-    flow_total = total_of_row(flow, row, n)
-    for entry in range(wiring.square_start[unit], wiring.square_start[unit + 1]):
-        slot = wiring.square_slot[entry]
-        feature = wiring.square_feature[slot]
-        centre, scale = numbers.square_centre[slot], numbers.square_scale[slot]
-        observed, first, second = 0.0, 0.0, 0.0
-        if has_missing[feature]:
-            for r in range(n):
-                z = (cells[feature, r] - centre) * scale
-                f = flow[row, r] if z == z else 0.0
-                z = z if z == z else 0.0
-                observed += f
-                first += f * z
-                second += f * z * z
+    features, centres, square = wiring.square_feature, numbers.square_centre, totals.square
+    first_entry, last_entry = item(wiring.square_start, unit), item(wiring.square_start, unit + 1)
+    if not any_missing and first_entry < last_entry:
+        arriving = fill(0.0)
+        for r in range(0, n, LENGTH):
+            arriving = arriving + load(flow, row, r)
+        add_up(totals.unit_flow, unit, 0, arriving)
+    for entry in range(first_entry, last_entry):
+        feature, centre = item(features, entry), item(centres, entry)
+        first, second = fill(0.0), fill(0.0)
+        if any_missing:
+            observed = fill(0.0)
+            for r in range(0, n, LENGTH):
+                distance = centre - load(cells, feature, r)
+                f = where_at_least(distance, fill(-np.inf), load(flow, row, r), fill(0.0))
+                distance = where_at_least(distance, fill(-np.inf), distance, fill(0.0))
+                observed = observed + f
+                first = first + f * distance
+                second = second + f * distance * distance
+            add_up(totals.square_flow, entry, 0, observed)
         else:
-            observed = flow_total
-            for r in range(n):
-                z = (cells[feature, r] - centre) * scale
-                fz = flow[row, r] * z
-                first += fz
-                second += fz * z
-        square[slot, 0] += observed
-        square[slot, 1] += first
-        square[slot, 2] += second
+            for r in range(0, n, LENGTH):
+                distance = centre - load(cells, feature, r)
+                moved = load(flow, row, r) * distance
+                first = first + moved
+                second = second + moved * distance
+        add_up(square, entry, 0, first)
+        add_up(square, entry, LANES, second)
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True)

@@ -2,10 +2,11 @@
 
 A node's value is kept as a pair (exponent, mantissa) that stands for ``exponent + log(mantissa)``: products add
 exponents and multiply mantissas, sums rescale by exponentials of exponent differences, and a log is taken at the root
-only. By construction a mantissa is at least one (or zero, with exponent minus infinity); ``renormalise`` marks the
-children of units after which mantissas are folded back into exponents, so that they cannot overflow.
+only. By construction a mantissa is at least one (or next to nothing, with exponent minus infinity); ``renormalise``
+marks the children of units after which mantissas are folded back into exponents, so that they cannot overflow.
 
-All arrays of values have shape (nodes, rows in block), so that inner loops run along contiguous memory and vectorise.
+All arrays of values have shape (nodes, rows in block). A block is short enough to stay in cache; inner loops go through
+it by vectors of ``LENGTH`` rows (:mod:`safespn.engine.kernel_vectors`), the last of which may hold some rows too many.
 """
 
 from __future__ import annotations
@@ -18,16 +19,9 @@ import numpy as np
 from numba import njit
 
 from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
-from safespn.engine.kernel_arithmetic import exp_constants, total_of_row
 from safespn.engine.kernel_downward import add_other_statistics, add_square_statistics, enter_at_root, share_flow
-from safespn.engine.kernel_upward import (
-    add_other_terms,
-    add_squares,
-    load_block,
-    mix,
-    multiply_children,
-    read_root_joint,
-)
+from safespn.engine.kernel_upward import add_leaves, load_block, mix, multiply_children, read_root_joint
+from safespn.engine.kernel_vectors import LENGTH, add_up, fill, load, store
 from safespn.typing import FloatArray
 
 FILES = (*sorted(Path(__file__).parent.glob("kernel_*.py")), Path(__file__).with_name("evidence.py"))
@@ -54,7 +48,7 @@ def run(
     hard: bool,
     weights: FloatArray,
     totals: Totals,
-    exp_constants_array: FloatArray,
+    constants: FloatArray,
     sources: int = SOURCES,
 ) -> None:
     """Send all rows of ``features`` up, and down if ``totals`` has room for statistics.
@@ -66,29 +60,27 @@ def run(
     n_sums, n_edges = len(wiring.edge_start) - 1, len(wiring.edge_unit)
     root, root_edge = n_sums - 1, wiring.edge_start[n_sums - 1]
     root_row = wiring.sum_row[root]
-    constants = exp_constants(exp_constants_array)
     wants_statistics = len(totals.objective) > 0
-    cells, has_missing = np.empty((features.shape[1], block)), np.empty(features.shape[1], np.bool_)
-    unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.ones((n_unit_rows, block))
+    cells = np.empty((features.shape[1], block))
+    unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.empty((n_unit_rows, block))
     sum_exponent, sum_mantissa = np.empty((n_sum_rows, block)), np.empty((n_sum_rows, block))
-    edge_mantissa = np.empty((n_edges if wants_statistics else 2, block))
+    edge_mantissa = np.empty((n_edges if wants_statistics else 0, block))
     joint, root_flow = np.empty((n_edges - root_edge, block)), np.empty((n_edges - root_edge, block))
     work = np.empty((3, block))
 
     for begin in range(0, len(features), block):
         n = min(block, len(features) - begin)
-        load_block(cells, has_missing, features, begin, n)
-        any_missing = has_missing.any()
+        padded = -(-n // LENGTH) * LENGTH
+        any_missing = load_block(cells, features, begin, n, padded)
         for turn in range(n_sums):
             for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
                 row = wiring.unit_row[unit]
-                add_squares(unit_exponent, unit, row, n, cells, has_missing, any_missing, wiring, numbers)
-                add_other_terms(unit_exponent, unit, row, n, cells, wiring, numbers)
-                multiply_children(unit, row, n, unit_exponent, unit_mantissa, sum_exponent, sum_mantissa, wiring)
+                add_leaves(unit_exponent, unit, row, n, padded, cells, any_missing, wiring, numbers)
+                multiply_children(unit, row, padded, unit_exponent, unit_mantissa, sum_exponent, sum_mantissa, wiring)
             if turn < root or len(log_likelihood) > 0:
                 mix(
                     wiring.sum_order[turn],
-                    n,
+                    padded,
                     hard,
                     wants_statistics,
                     unit_exponent,
@@ -96,7 +88,6 @@ def run(
                     sum_exponent,
                     sum_mantissa,
                     edge_mantissa,
-                    work,
                     wiring,
                     numbers.log_weights,
                     constants,
@@ -105,29 +96,34 @@ def run(
             for r in range(n):
                 log_likelihood[begin + r] = sum_exponent[root_row, r] + math.log(sum_mantissa[root_row, r])
             continue
-        read_root_joint(joint, n, unit_exponent, unit_mantissa, wiring, numbers.log_weights)
+        read_root_joint(joint, padded, unit_exponent, unit_mantissa, wiring, numbers.log_weights)
         if len(log_joint) > 0:
             for k in range(len(joint)):
                 for r in range(n):
                     log_joint[begin + r, k] = joint[k, r]
             continue
         totals.objective[0] += enter_at_root(
-            root_flow, joint, work, log_factor, tilt, conditional, hard, weights, begin, n, constants
+            root_flow, joint, work, log_factor, tilt, conditional, hard, weights, begin, n, padded, constants
         )
         # The exponents have done their work: their memory now holds the flows of the same nodes.
         unit_flow, sum_flow = unit_exponent, sum_exponent
-        unit_flow[:] = 0.0
+        unit_flow[first_shared_row:] = 0.0
         sum_flow[:] = 0.0
         for k in range(len(root_flow)):
-            totals.edge_flow[root_edge + k] += total_of_row(root_flow, k, n)
             row = wiring.unit_row[wiring.edge_unit[root_edge + k]]
-            for r in range(n):
-                unit_flow[row, r] += root_flow[k, r]
+            through_edge = fill(0.0)
+            for r in range(0, padded, LENGTH):
+                flow = load(root_flow, k, r)
+                through_edge = through_edge + flow
+                if row >= first_shared_row:
+                    flow = flow + load(unit_flow, row, r)
+                store(unit_flow, row, r, flow)
+            add_up(totals.edge_flow, root_edge + k, 0, through_edge)
         for turn in range(n_sums - 1, -1, -1):
             if turn < root:
                 share_flow(
                     wiring.sum_order[turn],
-                    n,
+                    padded,
                     sum_flow,
                     sum_mantissa,
                     edge_mantissa,
@@ -138,8 +134,8 @@ def run(
                 )
             for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
                 row = wiring.unit_row[unit]
-                add_square_statistics(unit, row, n, unit_flow, cells, has_missing, wiring, numbers, totals.square)
+                add_square_statistics(unit, row, padded, unit_flow, cells, any_missing, wiring, numbers, totals)
                 add_other_statistics(unit, row, begin, n, unit_flow, cells, wiring, totals)
                 for child in wiring.child[wiring.child_start[unit] : wiring.child_start[unit + 1]]:
-                    for r in range(n):
-                        sum_flow[child, r] += unit_flow[row, r]
+                    for r in range(0, padded, LENGTH):
+                        store(sum_flow, child, r, load(sum_flow, child, r) + load(unit_flow, row, r))

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TypeVar
 
 import numpy as np
-from joblib import cpu_count
 
 from safespn.engine import backends
 from safespn.engine.bound import BoundNetwork
@@ -113,9 +112,11 @@ def _features(network: BoundNetwork, table: AnyArray, start: int, stop: int) -> 
 def _n_threads(backend: backends.Backend, n_rows: int, n_jobs: int | None) -> int:
     if not backend.releases_gil or (n_jobs is None and n_rows < ROWS_FOR_THREADS):
         return 1
-    if n_jobs is None:
-        return int(cpu_count())
-    return n_jobs if n_jobs > 0 else max(1, int(cpu_count()) + 1 + n_jobs)
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    from joblib import cpu_count  # slow to import, and short tables need no threads
+
+    return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
 
 
 def _over_blocks(run: Callable[[int, int], _Result], n_rows: int, size: int, n_threads: int) -> Iterator[_Result]:

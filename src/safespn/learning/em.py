@@ -6,7 +6,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from safespn.engine import passes
 from safespn.engine.bound import bind
@@ -55,7 +54,7 @@ def fit_em(
     hard : bool
         Hard EM: each row counts for its best tree only, and the max-product likelihood rises.
     tol : float
-        Stop when the mean penalised objective per row rises by less than this.
+        Stop when the mean penalised objective per row rises by less than this; if negative, make all iterations.
     """
     prior = prior or Prior()
     total_weight = float(len(table) if weights is None else weights.sum())
@@ -78,13 +77,15 @@ def fit_em(
             converged = True
             break
         parameters = maximise(structure, parameters, statistics, prior)
-    if not converged and max_iter > 0:
+    if not converged and max_iter > 0 and tol >= 0:
         warn_not_converged("EM", max_iter, tol)
     return FitResult(best, np.array(objective), converged)
 
 
 def warn_not_converged(method: str, max_iter: int, tol: float) -> None:
     """Warn that a fit used up its iterations."""
+    from sklearn.exceptions import ConvergenceWarning  # imports all of scikit-learn, which networks can do without
+
     warnings.warn(
         f"{method} did not converge within max_iter={max_iter} iterations (tol={tol:g}); raise max_iter or tol",
         ConvergenceWarning,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize
 
 from safespn.engine import passes
 from safespn.engine.bound import bind
@@ -94,6 +93,8 @@ def fit_lbfgs(
         converged = trace[-1] - trace[-2] < tol
         if converged:
             raise StopIteration
+
+    from scipy.optimize import minimize  # slow to import, and EM needs none of it
 
     lower = coordinates.lower_bound(parameters, prior)
     result = minimize(

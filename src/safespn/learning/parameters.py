@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -89,7 +90,7 @@ def maximise(structure: Structure, parameters: Parameters, statistics: Statistic
     total = structure.sum_over_edges(flow)[structure.edge_sum]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.where(total > 0, np.log(flow) - np.log(total), parameters.log_weights)
-    with single_threaded_blas():
+    with single_threaded_blas() if structure.block.n_slots else nullcontext():
         leaves = tuple(
             group.family.update(
                 prior.leaf_statistics(structure, parameters, statistics, index),

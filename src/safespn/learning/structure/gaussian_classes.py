@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from safespn.learning.structure.blocks import floored_covariance
 from safespn.learning.structure.describe import Describer
@@ -88,6 +87,8 @@ def softmax_regression(
         gradient[:, :d] += penalty * coefficients[:, :d]
         value = 0.5 * penalty * (coefficients[:, :d] ** 2).sum() - (target * log_posterior).sum()
         return float(value), gradient.ravel()
+
+    from scipy.optimize import minimize  # slow to import, and networks without classes need none of it
 
     result = minimize(negative, np.zeros(n_classes * (d + 1)), jac=True, method="L-BFGS-B", options={"maxiter": 200})
     coefficients = result.x.reshape(n_classes, d + 1)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from sklearn.utils import check_random_state
-
 from safespn.learning.parameters import Prior
 from safespn.learning.structure.dependence import BASES
 from safespn.learning.structure.describe import Describer
@@ -17,6 +14,7 @@ from safespn.learning.structure.table import prepare
 from safespn.learning.structure.truncation import depths_by_score, information_criterion
 from safespn.learning.structure.univariate import Regularisation, whole_table
 from safespn.network.leaves.family import LeafPrior
+from safespn.randomness import as_seed
 from safespn.spn import SPN
 from safespn.typing import ArrayLike, FloatArray, RandomState
 
@@ -123,7 +121,7 @@ def learn_spn(
     floors = variance_floors(table, variance_floor)
     regularisation = Regularisation(floors, pseudo_rows, category_prior)
     settings = Settings(
-        min_rows, max_depth, alpha, dependence, criterion, _seed(random_state), multivariate, covariance_strength
+        min_rows, max_depth, alpha, dependence, criterion, as_seed(random_state), multivariate, covariance_strength
     )
     plan = grow(whole_table(table), settings, regularisation)
     describer = Describer(table, floors, weight_prior, pseudo_rows)
@@ -146,12 +144,6 @@ def learn_spn(
         int(refine_iterations),
     )
     return SPN._from_parameters(spn._structure, parameters)
-
-
-def _seed(random_state: RandomState) -> int:
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _check(
