@@ -157,7 +157,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         pessimism: float = 1.0,
         confidence: float = 0.95,
         variance_floor: str | float = "auto",
-        weight_prior: float = 0.5,
+        weight_prior: float = 0.3,
         max_iter: int = 75,
         tol: float = 1e-5,
         unlabeled: Any = -1,

@@ -49,7 +49,7 @@ class ClassPrior:
 
 # The first is taken unless left-out labels clearly speak for one of the others.
 DENSITY_PRIORS = (
-    ClassPrior(tied=True, covariance_rows=0.2, ridge=0.0),
+    ClassPrior(tied=True, covariance_rows=0.1, ridge=0.0),
     ClassPrior(tied=False, covariance_rows=1.0, ridge=0.0),
 )
 CLASSES_PRIORS = (
