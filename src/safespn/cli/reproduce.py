@@ -11,6 +11,7 @@ import typer
 
 from safespn.cli import options
 from safespn.cli.console import Talk
+from safespn.datasets import NAMES
 from safespn.experiments.reproduce import reproduce as reproduce_experiments
 from safespn.experiments.runner import Settings
 from safespn.network.files import write_whole
@@ -29,6 +30,9 @@ def reproduce(
         typer.Option(
             exists=True, file_okay=False, help="Folder of CSV files; otherwise the one that SAFESPN_DATA names."
         ),
+    ] = None,
+    data_sets: Annotated[
+        str | None, typer.Option(metavar="iris,wine", help="Only these data sets.", show_default="all ten")
     ] = None,
     split: Annotated[
         Literal["new", "fixed"],
@@ -57,6 +61,7 @@ def reproduce(
             n_trials=trials,
             n_jobs=jobs,
             data_dir=folder,
+            names=NAMES if data_sets is None else _names(data_sets),
             settings=Settings(seed, split),
             progress=lambda done, total: tell(done / total),
         )
@@ -71,6 +76,14 @@ def reproduce(
     if made.missing:
         sys.stderr.write(f"safespn: incomplete, without {', '.join(made.missing)}\n")
         raise typer.Exit(INCOMPLETE)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(NAMES)}", param_hint="--data-sets")
+    return names
 
 
 def _summary(rows: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,160 @@
+"""The command as users run it: content of its results, interruptions, missing data."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from tests.report.test_page import browser, show  # noqa: F401
+
+from safespn import datasets
+from safespn.cli.app import run
+from safespn.experiments import reproduce as module
+from safespn.experiments.tables import SEMI_SUPERVISED, TABLE2_METHODS, TABLE3_OTHERS, TABLE3_OURS
+
+ARGUMENTS = ["--trials", "2", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A data folder with a small iris table: every trial takes about a second."""
+    path = tmp_path_factory.mktemp("data")
+    data, target = load_iris(return_X_y=True)
+    rows = [",".join([*map(str, row), str(label)]) for row, label in zip(data, target, strict=True)]
+    (path / "iris.csv").write_text("\n".join(["a,b,c,d,class", *rows]))
+    return path
+
+
+def start(*arguments):
+    command = [sys.executable, "-c", "from safespn.cli import main; main()", "reproduce", *map(str, arguments)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def tables_of(path):
+    return {file.name: file.read_bytes() for kind in ("*.md", "*.csv", "*.svg") for file in sorted(path.glob(kind))}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_goes_on_to_the_same_tables(folder, tmp_path, how):
+    arguments = ["table3", *ARGUMENTS, "--data-dir", folder, "--data-sets", "iris"]
+    process = start(*arguments, "-o", tmp_path / "interrupted")
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("interrupted/trials/iris/0000.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(how)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -how), error
+    assert not list(tmp_path.glob("interrupted/*.md"))
+    for name in ("interrupted", "whole"):
+        assert run(["reproduce", *map(str, arguments), "-o", str(tmp_path / name)]) == 0
+    tables = tables_of(tmp_path / "whole")
+    assert tables == tables_of(tmp_path / "interrupted")
+    assert {"table1.md", "table3.csv", "ranks_f1.svg", "summary.md"} <= set(tables)
+
+
+def test_a_missing_data_set_is_told_and_skipped(folder, tmp_path, monkeypatch, capfd):
+    def load(name, data_dir):
+        if name != "iris":
+            raise datasets.DatasetNotFoundError(f"data set {name!r}: put {name}.csv into a folder")
+        return datasets.load(name, data_dir)
+
+    monkeypatch.setattr(module, "load", load)
+    monkeypatch.setattr(module, "run_trials", lambda data, *_, **__: {"iris": [FAKE, FAKE]})
+    arguments = ["all", *ARGUMENTS, "--data-dir", str(folder), "--data-sets", "iris,bupa", "-o", str(tmp_path)]
+    assert run(["reproduce", *arguments]) == 1
+    error = capfd.readouterr().err
+    assert "skipped data set 'bupa': put bupa.csv into a folder" in error
+    assert "safespn: incomplete, without bupa" in error
+    assert "bupa" in (tmp_path / "index.html").read_text()
+    assert run(["reproduce", *arguments[:-4], "--data-sets", "bupa", "-o", str(tmp_path)]) == 2
+    assert "none of the data sets can be had" in capfd.readouterr().err
+
+
+FAKE = {
+    "table2": {
+        name: {"log_likelihood": -1.0, "worst_case": 1.0, "fallback": 0.0, "disagreement": 0.0}
+        for name in TABLE2_METHODS
+    },
+    "table3": {
+        name: {"f1": 0.5, "f1_decision": 0.5, "macro_f1": 0.5, "accuracy": 0.5, "log_loss": 0.5}
+        for name in (*TABLE3_OURS, *TABLE3_OTHERS)
+    },
+}
+
+
+def test_mistakes_get_one_line(folder, tmp_path, capfd):
+    assert run(["reproduce", "table2", "--data-sets", "mnist", "-o", str(tmp_path)]) == 2
+    assert "'mnist' is none of bupa" in capfd.readouterr().err
+    assert run(["reproduce", "table9", "-o", str(tmp_path)]) == 2
+    assert run(["reproduce", "figure1", "--data-dir", str(tmp_path / "nowhere"), "-o", str(tmp_path)]) == 2
+
+
+def test_figure1_on_made_moons(tmp_path):
+    assert run(["reproduce", "figure1", "--quiet", "-o", str(tmp_path)]) == 0
+    svg = (tmp_path / "figure1.svg").read_text()
+    assert svg.count('<g id="axes_') == 6
+    assert "figure1" in (tmp_path / "index.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Three trials of all data sets, through the command."""
+    data = os.environ.get("SAFESPN_DATA")
+    if not data or not (Path(data) / "bupa.csv").is_file():
+        pytest.skip("needs the data sets of the paper in the folder that SAFESPN_DATA names")
+    out = tmp_path_factory.mktemp("out")
+    process = start("all", "--trials", "3", "--jobs", "2", "--data-dir", data, "-o", out)
+    _, error = process.communicate(timeout=900)
+    assert process.returncode == 0, error
+    assert "100 %" in error
+    return out
+
+
+def cells(path):
+    with path.open() as file:
+        header, *rows = csv.reader(file)
+    return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_the_tables_have_what_they_should(whole):
+    first, second, third = (cells(whole / f"table{number}.csv") for number in (1, 2, 3))
+    assert list(first) == list(datasets.NAMES)
+    assert (first["ilpd"]["paper N"], first["ilpd"]["N"]) == ("583", "579")
+    assert list(second) == list(third) == [*datasets.NAMES, "mean"]
+    assert set(TABLE2_METHODS) <= set(second["iris"])
+    assert {*TABLE3_OURS, *TABLE3_OTHERS, "paper: SSL"} <= set(third["iris"])
+    for row in second.values():
+        assert all(-500 < float(row[method].split("±")[0]) < 50 for method in TABLE2_METHODS)
+    for row in third.values():
+        assert all(0 <= float(row[method].split("±")[0]) <= 1 for method in TABLE3_OURS)
+    assert float(third["wine"]["certified, discriminative"].split("±")[0]) > 0.9
+    ranked = [row[:2] for row in csv.reader((whole / "ranks.csv").read_text().splitlines()[1:])]
+    assert {method for score, method in ranked if score == "F1"} == set(SEMI_SUPERVISED)
+
+
+def test_every_certificate_holds(whole):
+    for name in datasets.NAMES:
+        raw = json.loads((whole / f"{name}.json").read_text())
+        for method in ("certified", "certified univariate"):
+            assert len(raw["table2"][method]["worst_case"]) == 3
+            assert np.min(raw["table2"][method]["worst_case"]) >= -1e-6
+    summary = (whole / "summary.md").read_text()
+    assert "60 of 60 certified fits" in summary
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_the_page_opens_without_errors(whole, browser, width, scheme):  # noqa: F811
+    show(browser, whole / "index.html", width, scheme)
+    assert browser.get_log("browser") == []
+    ids = [element.get_attribute("id") for element in browser.find_elements("css selector", "section")]
+    assert {"summary", "table1", "table2", "table3", "ranks", "figure1", "ranks_f1"} <= set(ids)
+    loaded = "return [...document.images].every(image => image.complete && image.naturalWidth > 100 && image.alt)"
+    assert browser.execute_script(loaded)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth + 1")

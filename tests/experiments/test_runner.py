@@ -1,0 +1,67 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.utils import Bunch
+
+from safespn.experiments import runner
+from safespn.experiments.runner import ResultsMismatchError, Settings, run_trials
+
+
+@pytest.fixture
+def iris():
+    data, target = load_iris(return_X_y=True)
+    return Bunch(data=data, target=target, name="iris", source="memory")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Replace the methods by something quick that leaves a trace."""
+    seen = []
+
+    def run_trial(trial, tables):
+        seen.append(tables)
+        return {table: {"method": {"f1": float(trial.test.mean()), "third": 1 / 3}} for table in tables}
+
+    monkeypatch.setattr(runner, "run_trial", run_trial)
+    return seen
+
+
+def test_finished_trials_are_not_run_again(iris, calls, tmp_path):
+    first = run_trials([iris], 3, ("table2",), tmp_path, Settings())
+    progress = []
+    again = run_trials([iris], 5, ("table2",), tmp_path, Settings(), progress=lambda *now: progress.append(now))
+    assert len(calls) == 5
+    assert again["iris"][:3] == first["iris"]
+    assert progress == [(3, 5), (4, 5), (5, 5)]
+    assert first["iris"][0]["table2"]["method"]["third"] == 0.3333333333
+
+
+def test_another_table_is_added_to_what_is_there(iris, calls, tmp_path):
+    run_trials([iris], 1, ("table2",), tmp_path, Settings())
+    both = run_trials([iris], 1, ("table2", "table3"), tmp_path, Settings())
+    assert set(both["iris"][0]) == {"table2", "table3"}
+
+
+def test_a_damaged_trial_is_run_again(iris, calls, tmp_path):
+    run_trials([iris], 2, ("table2",), tmp_path, Settings())
+    path = tmp_path / "iris" / "0001.json"
+    path.write_text(path.read_text()[:40])
+    assert len(run_trials([iris], 2, ("table2",), tmp_path, Settings())["iris"]) == 2
+    assert len(calls) == 3
+    assert json.loads(path.read_text())["trial"] == 1
+
+
+@pytest.mark.parametrize("other", [Settings(seed=1), Settings(split="fixed")])
+def test_trials_of_other_settings_are_not_mixed_in(iris, calls, tmp_path, other):
+    run_trials([iris], 1, ("table2",), tmp_path, Settings())
+    with pytest.raises(ResultsMismatchError, match=r"0000\.json holds a trial with .* choose another output folder"):
+        run_trials([iris], 1, ("table2",), tmp_path, other)
+
+
+def test_trials_depend_on_their_number_only(iris, calls, tmp_path):
+    several = run_trials([iris], 2, ("table2",), tmp_path / "a", Settings())
+    one = run_trials([iris], 1, ("table2",), tmp_path / "b", Settings())
+    assert several["iris"][0] == one["iris"][0]
+    assert not np.isclose(several["iris"][0]["table2"]["method"]["f1"], several["iris"][1]["table2"]["method"]["f1"])
