@@ -4,7 +4,7 @@ BIN := .venv/bin
 .PHONY: demo test lint format bench clean
 
 demo: .venv/installed
-	$(BIN)/python -m safespn.demo
+	$(BIN)/safespn demo
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto

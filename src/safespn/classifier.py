@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -12,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -20,22 +18,20 @@ from safespn.classifier_files import load_classifier, save_classifier
 from safespn.engine.bound import bind
 from safespn.engine.passes import log_joint
 from safespn.labels import SemiSupervisedMixin, encode_labels, is_unlabelled
-from safespn.learning.class_network import block_root, copies, imagined_rows
-from safespn.learning.em import fit_em
-from safespn.learning.parameters import Prior
-from safespn.learning.structure import learn_spn
-from safespn.network.leaves.family import LeafPrior
-from safespn.network.nodes import Node, Sum
-from safespn.network.structure import Parameters, Structure, describe
+from safespn.network.nodes import Sum
+from safespn.network.structure import Parameters, Structure
 from safespn.randomness import as_generator
 from safespn.safety.fitting import Method
 from safespn.safety.objective import fit_supervised
-from safespn.safety.problem import Problem
+from safespn.safety.preparation import CLASSES_PRIORS, DENSITY_PRIORS, ClassPrior, Preparation
 from safespn.safety.report import supervised_promises
+from safespn.safety.selection import HeldOut, choose_class_prior, left_out_in_turn, unlabelled_rows_help
 from safespn.safety.soft_labels import log_posterior
 from safespn.spn import SPN
 from safespn.table_encoder import TableEncoder, is_frame
 from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
+
+RELATIVE_FLOOR = 1e-4
 
 
 class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[misc]
@@ -68,6 +64,12 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         paper.
     multivariate : bool
         Allow leaves of several real columns; the paper's networks have leaves of one column only.
+    tuned_for : {"auto", "density", "classes"}
+        What the regularisation of the class networks serves. "density" keeps the correlations of the table; "classes"
+        takes half of them back, which predicts classes better and densities less well. Either gives each class a
+        covariance of its own if labels left out of the fit clearly ask for it. With "classes" a certified generative
+        fit is also held to left-out labels: if the unlabelled rows do not make them more probable, the supervised model
+        is returned. "auto" is "density" for the generative objective and "classes" for the discriminative one.
     pessimism : float between 0 and 1
         How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
         enforced, but the report still tells the exact worst case. Not used by "mcp".
@@ -103,6 +105,9 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
     safety_ : SafetyReport
     history_ : list of dict
         Per iteration: objective, contrast at the soft labels and worst case in nats, validation score if any.
+    notes_ : dict
+        Plain values of yours that are saved with the model, empty at first; the command line notes what marks missing
+        cells.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
@@ -126,6 +131,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
         "max_depth": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "multivariate": ["boolean"],
+        "tuned_for": [StrOptions({"auto", "density", "classes"})],
         "pessimism": [Interval(Real, 0, 1, closed="both")],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "variance_floor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -147,10 +153,11 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         *,
         max_depth: str | int = "auto",
         multivariate: bool = True,
+        tuned_for: str = "auto",
         pessimism: float = 1.0,
         confidence: float = 0.95,
         variance_floor: str | float = "auto",
-        weight_prior: float = 1.0,
+        weight_prior: float = 0.5,
         max_iter: int = 75,
         tol: float = 1e-5,
         unlabeled: Any = -1,
@@ -164,6 +171,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         self.soft_label_init = soft_label_init
         self.max_depth = max_depth
         self.multivariate = multivariate
+        self.tuned_for = tuned_for
         self.pessimism = pessimism
         self.confidence = confidence
         self.variance_floor = variance_floor
@@ -228,18 +236,22 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         held_out = self._validation_rows(validation, encoder, classes)
         if held_out is None and self.validation_fraction is not None:
             table, codes, weights, held_out = self._split_validation(table, codes, weights, generator)
-        method = self._method()
-        problem, start = self._problem(table, codes, weights, len(classes), encoder)
+        method, preparation = self._method(), self._preparation(table, weights, len(classes), encoder)
+        class_prior, helps = self._decide(preparation, codes, held_out, method, generator)
+        problem, start = preparation.problem(codes, class_prior)
         supervised = fit_supervised(problem, start, conditional=method.conditional)
         score = _validation_score(problem.structure, held_out, method.conditional)
         self._say(f"supervised model learned from {problem.n_labelled} rows")
         fit = method.fit(problem, supervised, score, generator)
+        if not helps:
+            fit = replace(fit, parameters=supervised, fallback=True)
         report = method.report(problem, supervised, fit)
         self._say(f"{len(fit.history)} iterations over {problem.n_unlabelled} unlabelled rows\n{report}")
         self._encoder, self.classes_ = encoder, classes
         self.spn_ = SPN._from_parameters(problem.structure, fit.parameters)
         self.soft_labels_, self.history_, self.n_iter_ = fit.soft_labels, fit.history, max(len(fit.history), 1)
         self.safety_ = report
+        self.notes_: dict[str, Any] = {}
         self.supervised_ = self._twin(SPN._from_parameters(problem.structure, supervised))
         return self
 
@@ -251,7 +263,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
                 setattr(twin, name, getattr(self, name))
         report = replace(self.safety_, n_unlabelled=0, worst_case=0.0, contrast=0.0, labelled_gain=0.0, certified=True)
         twin.safety_ = replace(report, fallback=False, disagreement=0.0, promises=supervised_promises())
-        twin.spn_, twin.n_iter_, twin.history_ = spn, 1, []
+        twin.spn_, twin.n_iter_, twin.history_, twin.notes_ = spn, 1, [], {}
         twin.soft_labels_ = np.empty((0, len(self.classes_)))
         twin.supervised_ = twin
         return twin
@@ -292,60 +304,47 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
             checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         return checked, encoder or TableEncoder((None,) * checked.shape[1])
 
-    def _problem(
-        self, table: FloatArray, codes: IntArray, weights: FloatArray | None, n_classes: int, encoder: TableEncoder
-    ) -> tuple[Problem, Parameters]:
-        """Learn the network of all rows, copy it per class, and put labelled rows first."""
-        n_states = [0 if categories is None else len(categories) for categories in encoder.categories]
-        floors = self._floors(table, weights)
-        leaf_prior = LeafPrior(variance_floor=floors, category_prior=0.1)
-        spn = SPN(copies(self._network_of_all_rows(table, weights, n_states, leaf_prior), n_classes, tied=True))
-        structure, parameters = spn._structure, spn._parameters
-        anchor = imagined_rows(structure, parameters, table, self.weight_prior, weights)
-        prior = Prior(0.0, leaf_prior, anchor)
-        order = np.argsort(codes < 0, kind="stable")
-        labelled = codes[order][codes[order] >= 0]
-        return (
-            Problem(structure, table[order], labelled, None if weights is None else weights[order], prior, self.n_jobs),
-            parameters,
+    def _preparation(
+        self, table: FloatArray, weights: FloatArray | None, n_classes: int, encoder: TableEncoder
+    ) -> Preparation:
+        return Preparation(
+            table,
+            weights,
+            [0 if categories is None else len(categories) for categories in encoder.categories],
+            n_classes,
+            max_depth=None if self.max_depth == "auto" else int(self.max_depth),
+            multivariate=self.multivariate,
+            relative_floor=RELATIVE_FLOOR if self.variance_floor == "auto" else float(self.variance_floor),
+            rows_per_class=self.weight_prior,
+            n_jobs=self.n_jobs,
         )
 
-    def _network_of_all_rows(
-        self, table: FloatArray, weights: FloatArray | None, n_states: list[int], leaf_prior: LeafPrior
-    ) -> Node:
-        """Learn the network that every class starts from; labels are not used."""
-        if self.max_depth != "auto" or not self.multivariate:
-            return learn_spn(
-                table,
-                leaves=["categorical" if states else "gaussian" for states in n_states],
-                multivariate=self.multivariate,
-                max_depth=None if self.max_depth == "auto" else int(self.max_depth),
-                truncate="aic" if self.max_depth == "auto" else None,
-                sample_weight=weights,
-            ).root
-        spn = SPN(block_root(table, n_states))
-        prior = Prior(0.0, leaf_prior)
-        with warnings.catch_warnings():
-            # With many missing cells twenty steps may not suffice, and need not: this is a starting point.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fit = fit_em(
-                spn._structure, spn._parameters, table, weights=weights, prior=prior, max_iter=20, n_jobs=self.n_jobs
-            )
-        return describe(spn._structure, fit.parameters)
-
-    def _floors(self, table: FloatArray, weights: FloatArray | None) -> FloatArray:
-        """Variance floor of each column, in its squared unit."""
-        relative = 1e-2 if self.variance_floor == "auto" else float(self.variance_floor)
-        each = np.ones(len(table)) if weights is None else weights
-        observed = ~np.isnan(table)
-        total = np.maximum(each @ observed, 1e-300)
-        filled = np.where(observed, table, 0.0)
-        mean = each @ filled / total
-        variance = each @ (observed * (filled - mean) ** 2) / total
-        # A constant column says nothing about its spread, and its variance is rounding error: any small bound would
-        # only inflate densities.
-        constant = variance <= (1e-12 * np.abs(filled).max(axis=0)) ** 2
-        return np.where(constant, 1.0, relative * variance)
+    def _decide(
+        self,
+        preparation: Preparation,
+        codes: IntArray,
+        validation: tuple[FloatArray, IntArray] | None,
+        method: Method,
+        generator: np.random.Generator,
+    ) -> tuple[ClassPrior, bool]:
+        """How to regularise the classes, and whether the unlabelled rows may change them."""
+        tuned_for = self.tuned_for
+        if tuned_for == "auto":
+            tuned_for = "classes" if method.conditional else "density"
+        if validation is None:
+            held_out = list(left_out_in_turn(preparation, codes))
+        else:
+            held_out = [HeldOut(codes, *validation, np.ones(len(validation[0])))]
+        prior = choose_class_prior(
+            preparation,
+            held_out,
+            DENSITY_PRIORS if tuned_for == "density" else CLASSES_PRIORS,
+            by_density=tuned_for == "density",
+        )
+        guarded = tuned_for == "classes" and method.safety == "certified" and not method.conditional
+        if not guarded or not (codes < 0).any():
+            return prior, True
+        return prior, unlabelled_rows_help(preparation, held_out, prior, method, generator)
 
     def _validation_rows(
         self, validation: tuple[ArrayLike, ArrayLike] | None, encoder: TableEncoder, classes: AnyArray
@@ -391,10 +390,12 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
 
         A row of zero density under every class gets the class proportions.
         """
-        joint = self.joint_log_likelihood(X)
-        impossible = np.isneginf(joint).all(axis=1)
-        joint[impossible] = self.spn_._parameters.log_weights[-joint.shape[1] :]
-        return log_posterior(joint)
+        return self._log_posterior(self.joint_log_likelihood(X))
+
+    def _log_posterior(self, joint: FloatArray) -> FloatArray:
+        """Log probabilities of the classes from joint log densities, both of shape (n_rows, n_classes)."""
+        impossible = np.isneginf(joint).all(axis=1, keepdims=True)
+        return log_posterior(np.where(impossible, self.spn_._parameters.log_weights[-joint.shape[1] :], joint))
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each class given each row, shape (n_rows, n_classes)."""

@@ -42,6 +42,7 @@ def save_classifier(classifier: SafeSPNClassifier, path: str | os.PathLike[str])
         "n_features": int(classifier.n_features_in_),
         "report": classifier.safety_.to_dict(),
         "history": _plain(classifier.history_),
+        "notes": _plain(classifier.notes_),
     }
     write_model(path, KIND, tensors, header)
 
@@ -57,11 +58,15 @@ def load_classifier(classifier_type: type[SafeSPNClassifier], path: str | os.Pat
         classifier.n_features_in_ = int(header["n_features"])
         if header["feature_names"] is not None:
             classifier.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        _check_columns(classifier.n_features_in_, header["categories"], header["feature_names"])
         classifier.safety_ = SafetyReport(
             **{field.name: header["report"][field.name] for field in fields(SafetyReport)}
         )
         classifier.history_ = list(header["history"])
+        classifier.notes_ = dict(header.get("notes", {}))
         classifier.soft_labels_ = tensors["soft_labels"]
+        if classifier.classes_.ndim != 1 or classifier.soft_labels_.ndim != 2:
+            raise ValueError("its classes or soft labels have another shape")
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: the file does not describe a classifier ({error})") from error
     classifier.n_iter_ = max(len(classifier.history_), 1)
@@ -73,6 +78,16 @@ def load_classifier(classifier_type: type[SafeSPNClassifier], path: str | os.Pat
             raise ModelFileError(f"{path}: the networks do not fit {n_classes} classes and the number of features")
     classifier.supervised_ = classifier._twin(supervised)
     return classifier
+
+
+def _check_columns(n_features: int, categories: Any, names: Any) -> None:
+    """Check what a file says about columns: nothing else in it is used without a check of its own."""
+    if len(categories) != n_features or not all(entry is None or isinstance(entry, list) for entry in categories):
+        raise ValueError("its categories do not fit its columns")
+    if not all(isinstance(category, (bool, int, float, str)) for entry in categories for category in entry or ()):
+        raise ValueError("its categories are neither strings nor numbers")
+    if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
+        raise ValueError("its column names do not fit its columns")
 
 
 def _part(tensors: dict[str, AnyArray], name: str) -> dict[str, AnyArray]:

@@ -12,7 +12,27 @@ from safespn.typing import AnyArray, FloatArray
 
 
 class UnseenCategoryWarning(UserWarning):
-    """A category that did not occur in training was treated as missing."""
+    """A category that did not occur in training was treated as missing.
+
+    Parameters
+    ----------
+    column : str or int
+        Name of the column.
+    example : object
+        The first such category.
+    n_rows : int
+        Number of rows with such categories.
+    """
+
+    def __init__(self, column: Any, example: Any, n_rows: int) -> None:
+        super().__init__(column, example, n_rows)
+        self.column, self.example, self.n_rows = column, example, n_rows
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} holds {self.example!r}, which did not occur in training; treated as missing "
+            f"({self.n_rows} rows)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,18 +107,9 @@ def _numbers(column: Any, name: Any) -> FloatArray:
 
 def _codes(column: Any, name: Any, categories: list[Any]) -> FloatArray:
     code = {category: float(number) for number, category in enumerate(categories)}
-    missing = column.isna().to_numpy()
-    values = column.to_numpy(dtype=object)
-    result = np.array(
-        [np.nan if gone else code.get(value, np.inf) for value, gone in zip(values, missing, strict=True)]
-    )
-    unseen = np.isinf(result)
+    result = np.asarray(column.astype(object).map(code), dtype=np.float64)
+    unseen = np.isnan(result) & ~column.isna().to_numpy()
     if unseen.any():
-        warnings.warn(
-            f"column {name!r} holds {values[unseen][0]!r}, which did not occur in training; treated as missing "
-            f"({int(unseen.sum())} rows)",
-            UnseenCategoryWarning,
-            stacklevel=4,
-        )
-        result[unseen] = np.nan
+        example = column.to_numpy(dtype=object)[unseen][0]
+        warnings.warn(UnseenCategoryWarning(name, example, int(unseen.sum())), stacklevel=4)
     return result

@@ -26,7 +26,7 @@ from safespn.baselines.simplex_descent import minimise_over_simplices
 from safespn.typing import FloatArray, IntArray
 
 MAX_ITER = 5000
-TOL = 1e-10
+TOL = 1e-8
 
 
 class _LeastSquares(SemiSupervisedClassifier):

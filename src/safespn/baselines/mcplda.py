@@ -18,7 +18,7 @@ from safespn.typing import ArrayLike, FloatArray, IntArray
 
 MAX_ITER = 1000
 LOOG_STEP, LOOG_TOL = 1e-3, 1e-6
-EXACT_TOL = 1e-7
+EXACT_TOL = 1e-6
 LOWEST_START = -1000.0
 SMALLEST_EIGENVALUE = 1e-10
 """Of a covariance of standardised columns."""

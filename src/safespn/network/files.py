@@ -10,8 +10,10 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -68,12 +70,27 @@ def read_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, AnyAr
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file beside its destination and rename it, so that no half-written file is ever left there."""
+    """Write a file that appears whole or not at all."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file to write beside its destination and rename it at the end, so that no half-written one is ever left.
+
+    A destination that exists and is no regular file, such as a device or a pipe, is written to directly.
+    """
     path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()  # through a symbolic link, which stays
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
         umask = os.umask(0)
         os.umask(umask)
         Path(name).chmod(0o666 & ~umask)

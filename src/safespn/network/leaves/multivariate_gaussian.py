@@ -261,9 +261,12 @@ def _floored(covariance: FloatArray, variance_floor: FloatArray) -> FloatArray:
     variance = np.diagonal(covariance, axis1=1, axis2=2)
     least = np.maximum(variance_floor, SMALLEST_CORRELATION_EIGENVALUE * np.maximum(variance, 1e-30))
     unit = np.sqrt(least)
-    values, vectors = np.linalg.eigh(covariance / unit[:, :, None] / unit[:, None, :])
-    if (values >= 1).all():
+    in_units = covariance / unit[:, :, None] / unit[:, None, :]
+    try:
+        np.linalg.cholesky(in_units - np.eye(unit.shape[1]))
         return covariance
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(in_units)
     clipped = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.mT
     return np.asarray(clipped * unit[:, :, None] * unit[:, None, :])
 

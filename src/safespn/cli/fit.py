@@ -1,0 +1,61 @@
+"""``safespn fit``: learn from a table with a half-empty target column."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from safespn.cli import options
+from safespn.cli.console import Talk
+from safespn.cli.outputs import check_writable
+from safespn.cli.training import column_choices, fit_classifier, make_report, show_table, summary
+from safespn.network.files import whole_file
+from safespn.tables import read_training_table
+
+
+def fit(
+    data: options.DataFile,
+    target: options.Target,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("model.safespn"),
+    report: Annotated[Path | None, typer.Option(help="Where to write a report, one HTML file.")] = None,
+    categorical: options.CategoricalColumns = None,
+    continuous: options.ContinuousColumns = None,
+    ignore: options.IgnoredColumns = None,
+    missing: options.MissingMarkers = None,
+    unlabelled: options.UnlabelledMarkers = None,
+    objective: options.Objective = "generative",
+    safety: options.Safety = "auto",
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Learn from a table whose target column is filled in some rows only.
+
+    Rows with an empty target are unlabelled. Types of columns are found and shown before the fit.
+
+    Examples
+    --------
+    - `safespn fit patients.csv --target outcome -o model.safespn --report report.html`
+
+    - `safespn fit measurements.parquet -t kind --categorical site --ignore sample --missing -999`
+    """
+    talk = Talk(quiet=quiet, as_json=as_json)
+    check_writable(output, report)
+    choices = column_choices(categorical, continuous, ignore, missing, unlabelled)
+    with talk.stage(f"reading {data}", only_on_terminal=True):
+        table = read_training_table(data, target, choices)
+    show_table(talk, table)
+    classifier = fit_classifier(talk, table, objective=objective, safety=safety, random_state=seed)
+    with ExitStack() as outputs:
+        if report is not None:
+            # The report goes to its place after the model has been written: both appear, or neither.
+            file = outputs.enter_context(whole_file(report))
+            file.write(make_report(talk, classifier, table))
+            file.flush()
+        classifier.save(output)
+    files = {"model": str(output), "report": None if report is None else str(report)}
+    written = "\n".join(f"{name}: {path}" for name, path in files.items() if path)
+    talk.result(f"{classifier.safety_}\n\n{written}", {**files, **summary(classifier, table)})

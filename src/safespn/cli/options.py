@@ -1,0 +1,43 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+DataFile = Annotated[
+    Path, typer.Argument(help="CSV or Parquet file with a target column.", metavar="DATA", show_default=False)
+]
+Target = Annotated[
+    str, typer.Option("--target", "-t", help="Column to predict; rows where it is empty are unlabelled.")
+]
+CategoricalColumns = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", metavar="COLUMN", help="Take this column as categorical; may be repeated."),
+]
+ContinuousColumns = Annotated[
+    list[str] | None,
+    typer.Option("--continuous", metavar="COLUMN", help="Take this column as numbers; may be repeated."),
+]
+IgnoredColumns = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave this column out; may be repeated.")
+]
+MissingMarkers = Annotated[
+    list[str] | None,
+    typer.Option("--missing", metavar="TEXT", help="Text that marks a missing cell, such as -999; may be repeated."),
+]
+UnlabelledMarkers = Annotated[
+    list[str] | None,
+    typer.Option("--unlabelled", metavar="LABEL", help="Label that marks an unlabelled row, such as -1."),
+]
+Objective = Annotated[
+    Literal["generative", "discriminative"], typer.Option(help="Learn rows and classes, or classes given rows.")
+]
+Safety = Annotated[
+    Literal["auto", "certified", "mcp", "none"], typer.Option(help="How to guard against the unlabelled rows.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random: equal seeds give equal results.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Write the result to standard output as JSON.")]

@@ -1,0 +1,87 @@
+"""What the tables say, as a short list of checks with the measured figures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from safespn.experiments.comparison import compare
+from safespn.experiments.tables import Results, Table, paper, ranks, scores_of
+
+BEST = "certified, classes"
+"""Our column that is compared with the paper's semi-supervised one and with other methods in Table 3."""
+
+
+def claims(results: Results) -> Table:
+    """Check each claim that the trials allow to check."""
+    present = {table for trials in results.values() for trial in trials for table in trial}
+    rows = []
+    if "table2" in present:
+        rows += _of_table2(results)
+    if "table3" in present:
+        rows += _of_table3(results)
+    note = "Computed from the trials of this run. Data sets in brackets are those where a claim does not hold."
+    return Table("summary", "What the tables say", note, ["claim", "measured"], rows)
+
+
+def _of_table2(results: Results) -> list[list[str]]:
+    def values(name: str, method: str) -> np.ndarray:
+        return scores_of(results, name, "table2", method, "log_likelihood")
+
+    def mean_above(method: str, rival: str) -> dict[str, bool]:
+        return {name: bool(values(name, method).mean() >= values(name, rival).mean()) for name in results}
+
+    worst = np.concatenate(
+        [
+            scores_of(results, name, "table2", method, "worst_case")
+            for name in results
+            for method in ("certified", "certified univariate")
+        ]
+    )
+    fallback = np.concatenate([scores_of(results, name, "table2", "certified", "fallback") for name in results])
+    pairs = {name: compare(values(name, "certified"), values(name, "supervised")) for name in results}
+    above = {name: pair.difference > 0 and pair.p_value < 0.01 for name, pair in pairs.items()}
+    return [
+        ["worst case not negative, recomputed", f"{np.sum(worst >= -1e-6)} of {len(worst)} certified fits"],
+        ["supervised model returned instead", f"{100 * fallback.mean():.1f} % of certified fits"],
+        ["likelihood: certified above supervised (p < 0.01)", _count(above)],
+        ["likelihood: certified at least MCPLDA", _count(mean_above("certified", "MCPLDA"))],
+        [
+            "likelihood: certified with univariate leaves at least MCPLDA",
+            _count(mean_above("certified univariate", "MCPLDA")),
+        ],
+        ["likelihood: certified at least mcp, which uses validation labels", _count(mean_above("certified", "mcp"))],
+    ]
+
+
+def _of_table3(results: Results) -> list[list[str]]:
+    def values(name: str, method: str) -> np.ndarray:
+        return scores_of(results, name, "table3", method, "f1_decision")
+
+    theirs = {name: paper()["table3"][name]["SSL"][0] for name in results if name in paper()["table3"]}
+    at_least = {name: bool(values(name, BEST).mean() >= figure) for name, figure in theirs.items()}
+    own = np.mean([values(name, BEST).mean() for name in results])
+    argmax = np.mean([scores_of(results, name, "table3", BEST, "f1").mean() for name in results])
+    pairs = {
+        name: compare(values(name, BEST), values(name, BEST.replace("certified", "supervised"))) for name in results
+    }
+    not_worse = {name: not pair.significantly_worse for name, pair in pairs.items()}
+    harm = np.mean([pair.harm_rate for pair in pairs.values()])
+    rows = [
+        [f"F1: {BEST} at least the paper's semi-supervised column", _count(at_least)],
+        [
+            f"F1: mean of {BEST} (of the most probable class), the paper's",
+            f"{own:.3f} ({argmax:.3f}), {np.mean(list(theirs.values())):.3f}",
+        ],
+        [f"F1: {BEST} not significantly worse than its supervised model", _count(not_worse)],
+        [f"F1: {BEST} worse than its supervised model by more than a point", f"{100 * harm:.1f} % of trials"],
+    ]
+    for score, label in {"f1_decision": "F1", "f1": "F1 of the most probable class", "log_loss": "log loss"}.items():
+        methods, average, _ = ranks(results, score)
+        best = ", ".join(f"{method} {rank:.2f}" for method, rank in list(zip(methods, average, strict=True))[:3])
+        rows.append([f"{label}: best average ranks of semi-supervised methods", best])
+    return rows
+
+
+def _count(holds: dict[str, bool]) -> str:
+    failing = [name for name, held in holds.items() if not held]
+    return f"{len(holds) - len(failing)} of {len(holds)}" + (f" ({', '.join(failing)})" if failing else "")

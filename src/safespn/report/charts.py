@@ -1,0 +1,217 @@
+"""Charts as small SVG pictures: their colours come from the page, so that they follow it into dark mode and print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from safespn.typing import FloatArray
+
+WIDTH, HEIGHT = 360.0, 220.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 12.0, 40.0
+LARGEST = 1e150
+"""Numbers beyond this are not drawn: their squares and ranges would overflow."""
+N_COLOURS = 8
+"""Colours that the page defines; further classes begin again, dashed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """Something drawn in a chart's coordinates.
+
+    Parameters
+    ----------
+    shape : {"line", "area", "band", "bars", "points", "rug"}
+    x, y : array of shape (n,)
+        For bars, middles and tops; for a band, its upper edge; a rug has no y.
+    colour : int
+        Number of one of the page's colours.
+    base : array of shape (n,), optional
+        Lower edge of a band or of bars; zero by default.
+    width : float
+        Width of bars, in units of x.
+    """
+
+    shape: str
+    x: FloatArray
+    y: FloatArray
+    colour: int = 0
+    base: FloatArray | None = None
+    width: float = 1.0
+    dashed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A picture with axes.
+
+    Parameters
+    ----------
+    title, description : str
+        What it shows, and what is to be seen, for those who cannot see it.
+    legend : list of tuple
+        Colour, name, and whether dashed.
+    x_names : list of str, optional
+        Names of the places 0, 1, ... of the x axis, instead of numbers.
+    x_range, y_range : tuple of float, optional
+    """
+
+    title: str
+    description: str
+    x_label: str
+    y_label: str
+    marks: Sequence[Mark]
+    legend: Sequence[tuple[int, str, bool]] = field(default_factory=list)
+    x_names: Sequence[str] | None = None
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A path in the picture's own coordinates."""
+
+    path: str
+    kind: str
+    colour: int
+    dashed: bool
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A labelled place on an axis, in the picture's own coordinates."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """What a picture is made of."""
+
+    chart: Chart
+    shapes: list[Shape]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+
+
+def draw(chart: Chart) -> Drawing:
+    """Bring a chart into the coordinates of its picture."""
+    x_low, x_high = chart.x_range or _x_range(chart)
+    y_low, y_high = chart.y_range or _y_range(chart)
+
+    def across(x: FloatArray) -> FloatArray:
+        return LEFT + (np.asarray(x) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+
+    def up(y: FloatArray) -> FloatArray:
+        return HEIGHT - BOTTOM - (np.asarray(y) - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
+
+    shapes = []
+    for mark in map(_drawable, chart.marks):
+        base = up(np.zeros(len(mark.x)) if mark.base is None else mark.base)
+        half = mark.width / 2 / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+        path = _PATHS[mark.shape](across(mark.x), up(mark.y), base, half)
+        shapes.append(Shape(path, mark.shape, mark.colour % N_COLOURS, mark.dashed or mark.colour >= N_COLOURS))
+    if chart.x_names is None:
+        x_ticks = [Tick(float(across(np.array(value))), text) for value, text in nice_ticks(x_low, x_high, 5)]
+    else:
+        step = max(1, -(-len(chart.x_names) // 6))
+        x_ticks = [
+            Tick(float(across(np.array(float(place)))), shortened(name, 60 // min(6, len(chart.x_names))))
+            for place, name in enumerate(chart.x_names)
+            if place % step == 0
+        ]
+    y_ticks = [Tick(float(up(np.array(value))), text) for value, text in nice_ticks(y_low, y_high, 4)]
+    return Drawing(chart, shapes, x_ticks, y_ticks)
+
+
+def _drawable(mark: Mark) -> Mark:
+    """Leave out numbers that are too large to draw."""
+    return replace(
+        mark, x=_clipped(mark.x), y=_clipped(mark.y), base=None if mark.base is None else _clipped(mark.base)
+    )
+
+
+def _clipped(values: FloatArray) -> FloatArray:
+    return np.where(np.abs(values) < LARGEST, values, np.nan)
+
+
+def nice_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
+    """Choose about so many round numbers within a range, each with its text."""
+    rough = (high - low) / about
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = float(power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough)))
+    values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step + 0.0  # no -0
+    decimals = max(0, int(-np.floor(np.log10(step) + 1e-9)))
+    largest = max(abs(low), abs(high))
+    if largest >= 1e6 or decimals > 4:
+        return [(float(value), f"{value:.3g}") for value in values]
+    return [(float(value), f"{value:,.{decimals}f}") for value in values]
+
+
+def shortened(text: str, length: int) -> str:
+    """Cut a text that is too long."""
+    return text if len(text) <= length else f"{text[: max(length - 1, 1)]}…"
+
+
+def _x_range(chart: Chart) -> tuple[float, float]:
+    if chart.x_names is not None:
+        return -0.6, len(chart.x_names) - 0.4
+    return _wide_enough(np.concatenate([mark.x for mark in chart.marks]))
+
+
+def _y_range(chart: Chart) -> tuple[float, float]:
+    values = [mark.y for mark in chart.marks if mark.shape != "rug"]
+    values += [mark.base for mark in chart.marks if mark.base is not None]
+    if any(mark.shape in ("bars", "area") for mark in chart.marks):
+        values.append(np.zeros(1))
+    low, high = _wide_enough(np.concatenate(values))
+    room = 0.06 * (high - low)
+    return (low if low == 0 else low - room), high + room
+
+
+def _wide_enough(values: FloatArray) -> tuple[float, float]:
+    """Range of the values that can be drawn, never empty."""
+    values = values[np.abs(values) < LARGEST]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    least = max(1e-9 * max(abs(low), abs(high)), 1 / LARGEST)
+    return (low, high) if high - low > least else (low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2)
+
+
+def _points(x: FloatArray, y: FloatArray) -> str:
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
+
+
+def _line(x: FloatArray, y: FloatArray, base: FloatArray, half: float) -> str:
+    points = _points(x, y)
+    return f"M{points.replace(' ', ' L')}" if points else ""
+
+
+def _filled(x: FloatArray, y: FloatArray, base: FloatArray, half: float) -> str:
+    points = _points(np.concatenate([x, x[::-1]]), np.concatenate([y, base[::-1]]))
+    return f"M{points.replace(' ', ' L')}Z" if points else ""
+
+
+def _bars(x: FloatArray, y: FloatArray, base: FloatArray, half: float) -> str:
+    return "".join(
+        f"M{a - half:.1f},{c:.1f}V{b:.1f}H{a + half:.1f}V{c:.1f}Z"
+        for a, b, c in zip(x, y, base, strict=True)
+        if np.isfinite(b)
+    )
+
+
+def _dots(x: FloatArray, y: FloatArray, base: FloatArray, half: float) -> str:
+    return "".join(
+        f"M{a - 3:.1f},{b:.1f}a3,3 0 1,0 6,0a3,3 0 1,0 -6,0"
+        for a, b in zip(x, y, strict=True)
+        if np.isfinite(a) and np.isfinite(b)
+    )
+
+
+def _rug(x: FloatArray, y: FloatArray, base: FloatArray, half: float) -> str:
+    return "".join(f"M{a:.1f},{HEIGHT - BOTTOM:.1f}v-7" for a in x if np.isfinite(a))
+
+
+_PATHS = {"line": _line, "area": _filled, "band": _filled, "bars": _bars, "points": _dots, "rug": _rug}

@@ -1,0 +1,133 @@
+"""All that a report tells, as plain values, without a thought of how it looks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from safespn import __version__
+from safespn.classifier import SafeSPNClassifier
+from safespn.report.comparison import Comparison, compare
+from safespn.report.features import MOST_COLUMNS, FeatureDensity, Relevance, feature_density, relevances
+from safespn.report.quality import Quality, look_at_quality
+from safespn.report.rows import (
+    Disagreement,
+    Query,
+    Unlikely,
+    comparable_densities,
+    disagreements,
+    queries,
+    unlikely_rows,
+    usual_cell_densities,
+)
+from safespn.safety.report import SafetyReport
+from safespn.tables import ColumnType, TrainingTable
+from safespn.typing import FloatArray, IntArray
+
+MOST_DENSITIES = 24
+N_SHOWN_CELLS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What was fitted on what, what came out, and what should be looked at."""
+
+    version: str
+    source: str
+    target: str
+    classes: list[str]
+    class_counts: dict[str, int]
+    n_rows: int
+    n_labelled: int
+    columns: list[ColumnType]
+    settings: dict[str, Any]
+    network: dict[str, int]
+    notes: list[str]
+    warnings: list[str]
+    safety: SafetyReport
+    comparison: Comparison
+    history: list[dict[str, Any]]
+    soft_labels: FloatArray
+    densities: list[FeatureDensity]
+    relevances: list[Relevance] | None
+    disagreements: list[Disagreement]
+    n_disagreements: int
+    queries: list[Query]
+    unlikely: list[Unlikely]
+    quality: Quality
+    shown_columns: list[str]
+    """Columns whose cells are listed beside rows: those that matter most."""
+    features: pd.DataFrame
+    labels: Any
+
+    @property
+    def n_unlabelled(self) -> int:
+        return self.n_rows - self.n_labelled
+
+    def cells(self, row: int) -> list[Any]:
+        """Cells of a row in the columns that are shown."""
+        return [self.features[name].iloc[row] for name in self.shown_columns]
+
+
+def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: int = 0) -> Report:
+    """Compute everything that a report on a fitted classifier and its table tells."""
+    names = [str(name) for name in table.features.columns]
+    encoded = np.asarray(classifier._encoder.encode(table.features), dtype=np.float64)
+    codes = np.full(len(encoded), -1)
+    codes[table.is_labelled] = np.searchsorted(classifier.classes_, table.labels[table.is_labelled].astype(str))
+    known, unknown = table.is_labelled, np.nonzero(~table.is_labelled)[0]
+    by_relevance = relevances(classifier, names, encoded[known], codes[known])
+    ranked = names if by_relevance is None else [relevance.name for relevance in by_relevance]
+    usual = usual_cell_densities(classifier, encoded) if len(names) <= MOST_COLUMNS else None
+    densities = comparable_densities(classifier.score_samples(table.features), encoded, usual)
+    safe = classifier.predict_proba(table.features)[unknown]
+    supervised = classifier.supervised_.predict_proba(table.features)[unknown]
+    listed, n_listed = disagreements(supervised, safe, unknown, classifier.classes_)
+    return Report(
+        version=__version__,
+        source=table.source,
+        target=table.target,
+        classes=[str(name) for name in classifier.classes_],
+        class_counts=dict(sorted(Counter(table.labels[known].tolist()).items())),
+        n_rows=len(encoded),
+        n_labelled=int(known.sum()),
+        columns=table.columns,
+        settings=_settings(classifier),
+        network=_network(classifier),
+        notes=table.notes,
+        warnings=table.warnings,
+        safety=classifier.safety_,
+        comparison=compare(classifier, table, seed),
+        history=classifier.history_,
+        soft_labels=classifier.soft_labels_,
+        densities=_densities(classifier, ranked[:MOST_DENSITIES], names, encoded, codes),
+        relevances=by_relevance,
+        disagreements=listed,
+        n_disagreements=n_listed,
+        queries=queries(safe, densities[unknown], unknown, classifier.classes_) if len(unknown) else [],
+        unlikely=unlikely_rows(classifier, names, encoded, densities, usual),
+        quality=look_at_quality(table.features, encoded, known, seed),
+        shown_columns=ranked[:N_SHOWN_CELLS],
+        features=table.features,
+        labels=table.labels,
+    )
+
+
+def _densities(
+    classifier: SafeSPNClassifier, chosen: list[str], names: list[str], encoded: FloatArray, codes: IntArray
+) -> list[FeatureDensity]:
+    return [feature_density(classifier, names.index(name), name, encoded, codes) for name in chosen]
+
+
+def _settings(classifier: SafeSPNClassifier) -> dict[str, Any]:
+    shown = ("objective", "safety", "max_depth", "weight_prior", "variance_floor", "max_iter", "random_state")
+    return {name: value for name, value in classifier.get_params().items() if name in shown}
+
+
+def _network(classifier: SafeSPNClassifier) -> dict[str, int]:
+    spn = classifier.spn_
+    return {"nodes": spn.n_nodes, "edges": spn.n_edges, "depth": spn.depth, "parameters": spn.n_parameters}

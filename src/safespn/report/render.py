@@ -1,0 +1,74 @@
+"""A report as one HTML page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from safespn import __version__
+from safespn.report import charts, figures
+from safespn.report.charts import Chart, draw
+from safespn.report.contents import Report
+from safespn.report.learning_curve import Evaluation
+
+
+def render_report(report: Report) -> str:
+    """Write the page; it loads nothing and runs no script."""
+    environment = _environment()
+    page = environment.get_template("report.html.j2")
+    return page.render(
+        report=report,
+        version=report.version,
+        history_charts=figures.history_charts(report.history),
+        soft_label_chart=figures.soft_label_chart(report.soft_labels, report.classes) if report.n_unlabelled else None,
+        soft_label_counts=figures.soft_label_counts(report.soft_labels, report.classes),
+        calibration_chart=figures.calibration_chart(report.comparison) if report.comparison.scores else None,
+        density_charts=[figures.density_chart(density, report.classes) for density in report.densities],
+        relevance_bars=figures.relevance_bars(report.relevances or []),
+        class_legend=figures.class_legend(report.classes),
+    )
+
+
+def render_evaluation(evaluation: Evaluation) -> str:
+    """Write a page about a learning curve."""
+    page = _environment().get_template("evaluation.html.j2")
+    return page.render(evaluation=evaluation, charts=figures.curve_charts(evaluation), version=__version__)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("safespn.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("chart.html.j2")
+
+    def picture(chart: Chart, level: str = "h3") -> Markup:
+        return Markup(template.render(drawing=draw(chart), chart=chart, size=charts, level=level))
+
+    environment.globals["picture"] = picture
+    environment.filters |= {"number": _number, "percent": _percent, "cell": _cell, "signed": _signed}
+    return environment
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:,.{digits}f}".replace("-", "−")
+
+
+def _signed(value: float, digits: int = 1) -> str:
+    return f"{value:+,.{digits}f}".replace("-", "−")
+
+
+def _percent(value: float, digits: int = 1) -> str:
+    return f"{100 * value:.{digits}f} %"
+
+
+def _cell(value: Any) -> str:
+    """A cell of the table as people write it."""
+    if value is None or value != value:
+        return "missing"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,109 @@
+"""Cells of one column: which are missing, which are numbers, and what they are as categories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from safespn.typing import AnyArray, BoolArray, FloatArray, IntArray
+
+MISSING_MARKERS = frozenset(
+    {"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "Null", "null", "None", "<NA>", "."}
+)
+"""Texts that stand for a missing cell."""
+_WHOLE_WITH_ZEROS = re.compile(r"([+-]?\d+)\.0*")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a column.
+
+    Parameters
+    ----------
+    numbers : array of shape (n_rows,)
+        Each cell as a number; NaN where missing or not a number.
+    written : array of shape (n_rows,), optional
+        Each cell as text, "" where missing; None if the file holds numbers.
+    """
+
+    numbers: FloatArray
+    written: AnyArray | None = None
+
+    @cached_property
+    def texts(self) -> AnyArray:
+        """Each cell as text; "" where missing."""
+        if self.written is not None:
+            return self.written
+        places, distinct = pd.factorize(self.numbers)
+        return _taken([_number_text(value) for value in distinct.tolist()], places)
+
+    @property
+    def is_missing(self) -> BoolArray:
+        return np.isnan(self.numbers) if self.written is None else np.asarray(self.written == "")
+
+    @property
+    def is_text(self) -> BoolArray:
+        """Which cells hold something that is not a number."""
+        return np.asarray(~self.is_missing & np.isnan(self.numbers))
+
+    def categories(self) -> AnyArray:
+        """Cells as category names, None where missing; 1.0 is the category 1, as it is where no cell is missing."""
+        places, distinct = pd.factorize(self.texts)
+        return _taken([_category(text) for text in distinct.tolist()], places)
+
+
+def cells_of(column: AnyArray, kind: str, markers: Iterable[str] = (), decimal: str = ".") -> Cells:
+    """Look at a column of a file.
+
+    Parameters
+    ----------
+    column : array of shape (n_rows,)
+        Texts (or None) or numbers, as in ``kind``.
+    kind : {"text", "number"}
+    markers : iterable of str
+        Texts that mark a missing cell besides the usual ones.
+    decimal : str
+        The decimal mark of texts.
+    """
+    marked_numbers = [float(marker) for marker in markers if _is_number(marker)]
+    if kind == "number":
+        numbers = np.array(column, dtype=np.float64)
+        numbers[np.isin(numbers, marked_numbers)] = np.nan
+        return Cells(numbers)
+    missing = MISSING_MARKERS.union(markers)
+    places, distinct = pd.factorize(column)
+    texts = [text.strip() for text in distinct.tolist()]
+    texts = ["" if text in missing else text for text in texts]
+    with_points = texts if decimal == "." else [text.replace(decimal, ".") for text in texts]
+    numbers = np.array(pd.to_numeric(pd.Series(with_points, dtype=object), errors="coerce"), dtype=np.float64)
+    # A marker such as -999 is also meant where the file writes -999.0.
+    for place in np.nonzero(np.isin(numbers, marked_numbers))[0]:
+        texts[place], numbers[place] = "", np.nan
+    return Cells(np.append(numbers, np.nan)[places], _taken(texts, places))
+
+
+def _taken(distinct: Sequence[str | None], places: IntArray) -> AnyArray:
+    """Spread distinct values over the rows; at place -1 the cell is missing."""
+    return np.array([*distinct, ""], dtype=object)[places]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number_text(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(float(value))
+
+
+def _category(text: str) -> str | None:
+    whole = _WHOLE_WITH_ZEROS.fullmatch(text)
+    return (whole[1] if whole else text) or None

@@ -1,0 +1,100 @@
+"""How a text file writes its table: encoding, separator and decimal mark, found by looking at its beginning."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from safespn.tables.errors import TableError
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+HEAD_BYTES = 1 << 20
+"""How much of a file is looked at."""
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file writes its table."""
+
+    encoding: str
+    separator: str
+    decimal: str
+    names: tuple[str, ...]
+    """Column names; a column without one is called by its number."""
+    header_line: int
+    """Line of the column names, counted from 1; empty lines may stand before it."""
+    has_rows: bool
+
+    @property
+    def notes(self) -> list[str]:
+        """What is unusual and was understood."""
+        notes = []
+        if self.separator != ",":
+            notes.append(f"cells are separated by {SEPARATORS[self.separator]}")
+        if self.decimal == ",":
+            notes.append("commas are decimal marks")
+        if self.encoding == "cp1252":
+            notes.append("the file is not UTF-8; read as Windows-1252")
+        return notes
+
+
+def find_dialect(path: Path) -> Dialect:
+    """Look at the beginning of a text file."""
+    with path.open("rb") as file:
+        content = file.read(HEAD_BYTES)
+    if not content.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise TableError(f"{path}: the file is empty; expected a line of column names and rows below it")
+    encoding, text = _decode(path, content)
+    is_whole = len(content) < HEAD_BYTES
+    lines = text.splitlines(keepends=True)
+    lines = lines if is_whole or len(lines) == 1 else lines[:-1]
+    separator = max(SEPARATORS, key=lambda mark: _evenness(lines, mark))
+    rows = _rows(lines, separator)
+    names = tuple(name.strip() or f"column {number}" for number, name in enumerate(rows[0], start=1))
+    header_line = next(number for number, line in enumerate(lines, start=1) if line.strip())
+    return Dialect(
+        encoding, separator, _decimal(rows[1:], separator), names, header_line, len(rows) > 1 or not is_whole
+    )
+
+
+def _decode(path: Path, content: bytes) -> tuple[str, str]:
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if content.startswith(mark):
+            return encoding, content.decode(encoding, errors="ignore")
+    if b"\0" in content:
+        raise TableError(f"{path}: this is neither a CSV nor a Parquet file (it holds zero bytes)")
+    try:
+        # An incomplete letter at the end is where the beginning was cut off.
+        return "utf-8", codecs.getincrementaldecoder("utf-8")().decode(content)
+    except UnicodeDecodeError:
+        return "cp1252", content.decode("cp1252", errors="replace")
+
+
+def _rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(lines, delimiter=separator) if row] or [[""]]
+    except csv.Error:
+        return [[""]]
+
+
+def _evenness(lines: Sequence[str], separator: str) -> tuple[float, int]:
+    """Share of the first lines with as many cells as there are names, and their number; the best has the largest."""
+    widths = [len(row) for row in _rows(lines[:200], separator)]
+    return (widths.count(widths[0]) / len(widths) if widths[0] > 1 else 0.0), widths[0]
+
+
+def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
+    """Find the decimal mark; between commas as separators a comma in quotes rather groups thousands."""
+    if separator == ",":
+        return "."
+    cells = [cell.strip() for row in rows for cell in row]
+    with_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
+    with_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    return "," if with_comma > with_point else "."

@@ -1,0 +1,207 @@
+"""CSV and Parquet files as chunks of columns: texts, numbers, and kinds that no model takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from safespn.tables.dialect import Dialect, find_dialect
+from safespn.tables.errors import TableError
+from safespn.typing import AnyArray
+
+CHUNK_ROWS = 16_384
+CHUNK_BYTES = 1 << 22
+_PARQUET_MARK = b"PAR1"
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV or Parquet file that can be read.
+
+    Parameters
+    ----------
+    path : Path
+    kinds : dict
+        Column names in the file's order, each "text", "number", "date" or "nested".
+    dialect : Dialect, optional
+        How a text file is written; None for Parquet.
+    """
+
+    path: Path
+    kinds: dict[str, str]
+    dialect: Dialect | None
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.kinds)
+
+    @property
+    def decimal(self) -> str:
+        return self.dialect.decimal if self.dialect else "."
+
+    @property
+    def notes(self) -> list[str]:
+        """What is unusual about the file and was understood."""
+        return self.dialect.notes if self.dialect else []
+
+    def chunks(
+        self, columns: Sequence[str] | None = None, tell: Callable[[float], None] | None = None
+    ) -> Iterator[dict[str, AnyArray]]:
+        """Read some rows at a time; texts come as arrays of strings and None, numbers as float64.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Which columns to read, in this order; all by default.
+        tell : callable, optional
+            Called after each chunk with the share of the file that was read.
+        """
+        wanted = self.names if columns is None else list(columns)
+        for batch, share in self._batches(wanted):
+            yield {name: _cells(batch.column(name), self.kinds[name]) for name in wanted}
+            if tell is not None:
+                tell(share)
+
+    def read(self) -> dict[str, AnyArray]:
+        """Read all rows."""
+        chunks = list(self.chunks())
+        if not chunks:
+            raise TableError(f"{self.path}: the file has column names but no rows; add rows below the first line")
+        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in self.names}
+
+    def _batches(self, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
+        batches = _parquet_batches(self.path, columns)
+        if self.dialect is not None:
+            batches = _csv_batches(self.path, self.dialect, columns)
+        try:
+            yield from batches
+        except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise TableError(f"{self.path}: {_plain(error)}") from error
+
+
+def open_table(path: Path) -> TableFile:
+    """Look at a file and tell how to read it.
+
+    Raises
+    ------
+    TableError
+        If it is not a table: empty, damaged, or with column names that occur twice.
+    """
+    if path.is_dir():
+        raise TableError(f"{path}: this is a folder; expected a CSV or Parquet file")
+    try:
+        with path.open("rb") as file:
+            is_parquet = file.read(4) == _PARQUET_MARK
+    except FileNotFoundError:
+        raise TableError(f"{path}: no such file; check the name and the folder") from None
+    if is_parquet:
+        return TableFile(path, _parquet_kinds(path), None)
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        raise TableError(
+            f"{path}: not a Parquet file, whatever its name says; write it anew, or rename it if it is CSV"
+        )
+    dialect = find_dialect(path)
+    _check_names(path, dialect.names)
+    return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect)
+
+
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    positions: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if name in positions:
+            raise TableError(
+                f"{path}: {name!r} is the name of columns {positions[name]} and {position}; rename one of them"
+            )
+        positions[name] = position
+
+
+def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
+    if not dialect.has_rows:
+        return
+    read_options = pa.csv.ReadOptions(
+        use_threads=False,  # otherwise errors do not say which row
+        block_size=CHUNK_BYTES,
+        encoding="utf-8" if dialect.encoding == "utf-8-sig" else dialect.encoding,
+        column_names=list(dialect.names),
+        skip_rows=dialect.header_line,
+    )
+    parse_options = pa.csv.ParseOptions(
+        delimiter=dialect.separator, newlines_in_values=True, ignore_empty_lines=len(dialect.names) > 1
+    )
+    convert_options = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(dialect.names, pa.string()), strings_can_be_null=False, include_columns=columns
+    )
+    with path.open("rb") as file, pa.csv.open_csv(file, read_options, parse_options, convert_options) as reader:
+        size = path.stat().st_size
+        for batch in reader:
+            for start in range(0, batch.num_rows, CHUNK_ROWS):
+                yield batch.slice(start, CHUNK_ROWS), file.tell() / size
+
+
+def _parquet_batches(path: Path, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
+    with pa.parquet.ParquetFile(path) as file:
+        done = 0
+        for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
+            done += batch.num_rows
+            yield batch, done / file.metadata.num_rows
+
+
+def _parquet_kinds(path: Path) -> dict[str, str]:
+    try:
+        schema = pa.parquet.read_schema(path)
+    except pa.ArrowInvalid as error:
+        raise TableError(f"{path}: the Parquet file is damaged or truncated; copy or write it anew") from error
+    _check_names(path, schema.names)
+    return {field.name: _kind(field.type) for field in schema}
+
+
+def _kind(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_temporal(kind):
+        return "date"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind) or kind in (pa.string(), pa.large_string()):
+        return "text"
+    return "text" if kind == pa.string_view() else "nested"
+
+
+def _cells(column: pa.Array, kind: str) -> AnyArray:
+    if kind in ("date", "nested"):
+        return np.full(len(column), None, dtype=object)  # nobody looks at them
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind == "number":
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(column.type):
+        return np.array([None if cell is None else str(cell) for cell in column.to_pylist()], dtype=object)
+    return np.asarray(column.cast(pa.string()).to_numpy(zero_copy_only=False))
+
+
+def _plain(error: Exception) -> str:
+    """Say in a reader's words what Arrow found."""
+    message = " ".join(str(error).split())
+    where = re.search(r"Row #(\d+)", message)
+    line = f"line {where[1]}: " if where else ""
+    wrong_width = re.search(r"Expected (\d+) columns, got (\d+)", message)
+    if wrong_width:
+        return (
+            f"{line}{wrong_width[2]} cells where the first line has {wrong_width[1]} names; "
+            "quote cells that hold the separator, or mend the line"
+        )
+    if "UTF8" in message:
+        return f"{line}letters that are not UTF-8; save the file as UTF-8"
+    if "straddl" in message:
+        return "a quoted cell does not end; look for a quote without its partner"
+    return f"the file is damaged or truncated ({message[:120]}); copy or write it anew"

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from safespn import SafeSPNClassifier
+from tests.cli.conftest import patients
+
+
+def test_types_are_shown_before_the_fit(command, table_file, tmp_path):
+    status, out, err = command("fit", table_file, "--target", "outcome", "-o", tmp_path / "model.safespn")
+    assert status == 0
+    for line in (
+        "id: ignored, unique per row",
+        "age: continuous",
+        "sex: categorical (2)",
+        "region: categorical (3)",
+        "smoker: categorical (2)",
+        "120 rows: 40 labelled, 80 unlabelled",
+    ):
+        assert line in err.splitlines()
+        assert err.index(line) < err.index("fitting")
+    assert "warning: column id: ignored, unique per row" in err
+    assert "certified            yes" in out
+    assert str(tmp_path / "model.safespn") in out
+
+
+def test_predictions_are_those_of_the_classifier_in_python(command, table_file, model_file, tmp_path):
+    status, _, _ = command("predict", model_file, table_file, "-o", tmp_path / "out.csv")
+    assert status == 0
+    result = pd.read_csv(tmp_path / "out.csv")
+    assert list(result.columns) == ["class", "probability_ill", "probability_well", "log_density"]
+    classifier = SafeSPNClassifier.load(model_file)
+    assert classifier.feature_names_in_.tolist() == ["age", "sex", "bmi", "region", "smoker"]
+    frame = patients()[["age", "sex", "bmi", "region", "smoker"]].astype({"smoker": str})
+    np.testing.assert_allclose(result[["probability_ill", "probability_well"]], classifier.predict_proba(frame))
+    np.testing.assert_allclose(result["log_density"], classifier.score_samples(frame))
+    assert result["class"].tolist() == classifier.predict(frame).tolist()
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "bar.csv", "german.csv", "windows.csv", "utf16.csv"])
+def test_the_same_table_in_any_format_gives_the_same_model_and_predictions(
+    name, command, table_file, model_file, tmp_path
+):
+    frame = patients()
+    path = tmp_path / name
+    if name == "t.parquet":
+        frame.to_parquet(path)
+    else:
+        styles = {
+            "t.csv": {},
+            "t.tsv": {"sep": "\t"},
+            "bar.csv": {"sep": "|"},
+            "german.csv": {"sep": ";", "decimal": ",", "encoding": "utf-8-sig"},
+            "windows.csv": {"lineterminator": "\r\n"},
+            "utf16.csv": {"encoding": "utf-16"},
+        }
+        frame.to_csv(path, index=False, **styles[name])
+    assert command("fit", path, "-t", "outcome", "-o", tmp_path / "model", "-q")[0] == 0
+    assert (tmp_path / "model").read_bytes() == model_file.read_bytes()
+    assert command("predict", model_file, path, "-o", tmp_path / "out.csv", "-q")[0] == 0
+    assert command("predict", model_file, table_file, "-o", tmp_path / "expected.csv", "-q")[0] == 0
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+
+
+def test_predictions_as_parquet_and_on_standard_output_are_the_same(command, table_file, model_file, tmp_path):
+    status, out, err = command("predict", model_file, table_file, "--quiet")
+    assert (status, err) == (0, "")
+    (tmp_path / "out.csv").write_text(out)
+    assert command("predict", model_file, table_file, "-o", tmp_path / "out.parquet", "-q") == (0, "", "")
+    pd.testing.assert_frame_equal(
+        pd.read_csv(tmp_path / "out.csv"), pd.read_parquet(tmp_path / "out.parquet"), check_dtype=False
+    )
+
+
+def test_json_for_scripts(command, table_file, tmp_path):
+    arguments = ("fit", table_file, "-t", "outcome", "-o", tmp_path / "m", "--report", tmp_path / "r.html", "--json")
+    status, out, _ = command(*arguments, "--quiet")
+    result = json.loads(out)
+    assert status == 0
+    assert (result["rows"], result["labelled"], result["safety"]["certified"]) == (120, 40, True)
+    assert {"name": "sex", "type": "categorical", "reason": "2"} in result["columns"]
+    assert any("id: ignored" in line for line in result["warnings"])
+    status, out, _ = command("predict", tmp_path / "m", table_file, "-o", tmp_path / "out.csv", "--json")
+    assert json.loads(out)["rows"] == 120
+
+
+def test_equal_seeds_give_equal_files(command, table_file, tmp_path):
+    for name in "ab":
+        assert (
+            command(
+                "fit", table_file, "-t", "outcome", "-o", tmp_path / name, "--report", tmp_path / f"{name}.html", "-q"
+            )[0]
+            == 0
+        )
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_unknown_categories_are_missing_and_told_once(command, model_file, tmp_path):
+    frame = patients(40_000, 40)
+    frame.loc[::2, "region"] = "west"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    status, _, err = command("predict", model_file, tmp_path / "new.csv", "-o", tmp_path / "out.csv", "-q")
+    assert status == 0
+    assert len(err.splitlines()) == 1
+    assert "'region' holds 'west'" in err
+    assert "20000 rows" in err
+    frame.loc[::2, "region"] = None
+    frame.to_csv(tmp_path / "gaps.csv", index=False)
+    assert command("predict", model_file, tmp_path / "gaps.csv", "-o", tmp_path / "expected.csv", "-q")[0] == 0
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+
+
+def test_markers_of_missing_cells_are_remembered(command, tmp_path):
+    frame = patients()
+    frame.to_csv(tmp_path / "gaps.csv", index=False)
+    frame.fillna({"bmi": -999}).to_csv(tmp_path / "marked.csv", index=False)
+    frame.fillna({"bmi": -999}).to_parquet(tmp_path / "marked.parquet")
+    for name in ("gaps.csv", "marked.csv", "marked.parquet"):
+        fit = ("fit", tmp_path / name, "-t", "outcome", "--missing", "-999", "-o", tmp_path / f"{name}.model", "-q")
+        assert command(*fit)[0] == 0
+        predict = ("predict", tmp_path / f"{name}.model", tmp_path / name, "-o", tmp_path / f"{name}.out", "-q")
+        assert command(*predict)[0] == 0
+    expected = (tmp_path / "gaps.csv.out").read_bytes()
+    assert (tmp_path / "marked.csv.out").read_bytes() == expected
+    assert (tmp_path / "marked.parquet.out").read_bytes() == expected
+
+
+def test_types_can_be_chosen(command, table_file, tmp_path):
+    status, _, err = command(
+        "fit", table_file, "-t", "outcome", "-o", tmp_path / "m", "--categorical", "smoker", "--continuous", "id",
+        "--ignore", "sex,region",
+    )  # fmt: skip
+    assert status == 0
+    lines = err.splitlines()
+    assert "id: continuous" in lines
+    assert "sex: ignored, as asked" in lines
+    assert "region: ignored, as asked" in lines
+    assert SafeSPNClassifier.load(tmp_path / "m").feature_names_in_.tolist() == ["id", "age", "bmi", "smoker"]
+
+
+def test_labels_that_are_numbers_with_gaps(command, tmp_path):
+    frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": 2.0, "well": -1.0}))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", "-o", tmp_path / "m")
+    assert status == 0
+    assert SafeSPNClassifier.load(tmp_path / "m").classes_.tolist() == ["-1", "2"]
+    assert "-1 is taken as a class; if it marks unlabelled rows, pass --unlabelled=-1" in err
+    frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": 2, "well": 1}).fillna(-1).astype(int))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert command("fit", tmp_path / "t.csv", "-t", "outcome", "--unlabelled", "-1", "-o", tmp_path / "m", "-q")[0] == 0
+    model = SafeSPNClassifier.load(tmp_path / "m")
+    assert model.classes_.tolist() == ["1", "2"]
+    assert model.safety_.n_unlabelled == 80
+
+
+def test_models_saved_from_python_predict_too(command, tmp_path):
+    frame = patients()
+    features = frame[["age", "bmi"]].assign(site=pd.Categorical(np.arange(120) % 3), old=frame["age"] > 50)
+    labels = frame["outcome"].fillna("?").to_numpy()
+    classifier = SafeSPNClassifier(unlabeled="?", random_state=0).fit(features, labels)
+    classifier.save(tmp_path / "named")
+    features.to_csv(tmp_path / "t.csv", index=False)
+    features.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        assert command("predict", tmp_path / "named", tmp_path / name, "-o", tmp_path / "o.csv", "-q") == (0, "", "")
+        got = pd.read_csv(tmp_path / "o.csv")
+        np.testing.assert_allclose(got["log_density"], classifier.score_samples(features))
+    plain = SafeSPNClassifier(unlabeled="?", random_state=0).fit(features[["age", "bmi"]].to_numpy(), labels)
+    plain.save(tmp_path / "nameless")
+    features[["age", "bmi"]].to_csv(tmp_path / "two.csv", index=False)
+    assert command("predict", tmp_path / "nameless", tmp_path / "two.csv", "-o", tmp_path / "o.csv", "-q")[0] == 0
+    got = pd.read_csv(tmp_path / "o.csv")
+    np.testing.assert_allclose(got["log_density"], plain.score_samples(features[["age", "bmi"]].to_numpy()))
+    status, _, err = command("predict", tmp_path / "nameless", tmp_path / "t.csv", "-o", tmp_path / "o.csv", "-q")
+    assert status == 2
+    assert "4 columns" in err
+
+
+def test_a_table_without_unlabelled_rows(command, tmp_path):
+    patients(60, 60).to_csv(tmp_path / "t.csv", index=False)
+    status, out, _ = command(
+        "fit", tmp_path / "t.csv", "-t", "outcome", "-o", tmp_path / "m", "--report", tmp_path / "r"
+    )
+    assert status == 0
+    assert "There were no unlabelled rows" in out
+
+
+def test_a_device_is_written_to_and_not_replaced(command, table_file, model_file):
+    from pathlib import Path
+
+    assert command("predict", model_file, table_file, "-o", "/dev/null", "-q") == (0, "", "")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_help_has_examples(command):
+    for name in ("fit", "predict", "demo"):
+        status, out, _ = command(name, "--help")
+        assert status == 0
+        assert "Usage" in out
+    assert "patients.csv" in command("fit", "--help")[1]
+    assert command("--version")[1].startswith("safespn ")

@@ -1,0 +1,130 @@
+"""The installed command as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.cli.conftest import patients
+
+COMMAND = Path(sys.executable).parent / "safespn"
+
+pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="the command safespn is not installed")
+
+
+def call(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"}
+    )
+
+
+def test_demo_ends_with_a_summary_and_a_report(tmp_path):
+    done = call("demo", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("report: report.html")
+    assert "accuracy" in done.stdout
+    assert "certified            yes" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "Predicting diagnosis" in (tmp_path / "report.html").read_text()
+
+
+def test_fit_and_predict(tmp_path):
+    patients().to_csv(tmp_path / "t.csv", index=False)
+    fit = call("fit", "t.csv", "--target", "outcome", "-o", "m.safespn", "--report", "r.html", folder=tmp_path)
+    assert fit.returncode == 0, fit.stderr
+    predict = call("predict", "m.safespn", "t.csv", "-o", "out.csv", folder=tmp_path)
+    assert predict.returncode == 0, predict.stderr
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 120
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.safespn", "out.csv", "r.html", "t.csv"]
+
+
+def test_a_mistake_is_one_line_and_status_2(tmp_path):
+    done = call("fit", "none.csv", "--target", "y", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "safespn: none.csv: no such file; check the name and the folder\n"
+
+
+def _wait_for(stream, words: str) -> None:
+    for line in stream:
+        if words in line:
+            return
+    raise AssertionError(f"the process ended without saying {words!r}")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_fits_leave_nothing(tmp_path, number, status):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(generator.normal(size=(20_000, 30)), columns=[f"x{column}" for column in range(30)])
+    frame["y"] = [*("ab" * 100), *([""] * 19_800)]
+    frame.to_parquet(tmp_path / "t.parquet")
+    process = subprocess.Popen(
+        [COMMAND, "fit", "t.parquet", "-t", "y", "-o", "m", "--report", "r.html"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(process.stderr, "fitting")
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+    if number == signal.SIGINT:
+        assert err.splitlines()[-1] == "safespn: interrupted; nothing was written"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_predictions_leave_nothing(tmp_path, model_file, number, status):
+    patients(400_000).to_parquet(tmp_path / "t.parquet")
+    process = subprocess.Popen(
+        [COMMAND, "predict", str(model_file), "t.parquet", "-o", "out.csv"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _wait_for(process.stderr, "predicting")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_a_reader_that_has_seen_enough(tmp_path, model_file):
+    patients(100_000).to_parquet(tmp_path / "t.parquet")
+    with subprocess.Popen(
+        [COMMAND, "predict", str(model_file), "t.parquet"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline().startswith('"class"')
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+    assert "Exception" not in errors
+
+
+def test_importing_the_library_needs_nothing_of_the_command_line():
+    # scikit-learn itself imports pandas where there is one, so the packages are made unavailable.
+    packages = ["typer", "rich", "pandas", "pyarrow", "jinja2", "matplotlib"]
+    code = f"import sys; sys.modules.update(dict.fromkeys({packages})); import safespn"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_package_that_is_not_installed_is_named(tmp_path):
+    code = "import sys; sys.modules['typer'] = None; from safespn.cli import main; sys.argv = ['safespn']; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "safespn: typer is not installed; pip install 'safespn[cli]' brings it along\n"

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safespn.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Mark, draw, nice_ticks
+from safespn.report.render import _environment
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"),
+    [
+        (0, 1, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        (0, 100, ["0", "20", "40", "60", "80", "100"]),
+        (-1500, 1500, ["-1,500", "-1,000", "-500", "0", "500", "1,000", "1,500"]),
+        (0, 2e7, ["0", "5e+06", "1e+07", "1.5e+07", "2e+07"]),
+    ],
+)
+def test_ticks(low, high, texts):
+    assert [text for _, text in nice_ticks(low, high, 5)] == texts
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-9, 1e9))
+def test_ticks_are_few_and_within_the_range(low, width):
+    high = low + width
+    if high - low < 1e-6 * max(abs(low), abs(high)):
+        return
+    values = [value for value, _ in nice_ticks(low, high, 4)]
+    assert 1 <= len(values) <= 10
+    assert low - 1e-6 * width <= min(values)
+    assert max(values) <= high + 1e-6 * width
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=8))
+def test_any_numbers_make_a_picture_that_stays_in_its_frame(values):
+    y = np.array(values)
+    x = np.arange(len(values), dtype=float)
+    marks = [Mark(shape, x, y, number) for number, shape in enumerate(("line", "area", "bars", "points", "rug"))]
+    if np.isfinite(y).any() and np.ptp(y[np.isfinite(y)]) > 1e300:
+        return
+    drawing = draw(Chart("t", "d", "x", "y", marks))
+    line = drawing.shapes[0].path
+    for across, up in re.findall(r"(-?[\d.]+),(-?[\d.]+)", line):
+        assert LEFT - 0.1 <= float(across) <= WIDTH - RIGHT + 0.1
+        assert TOP - 0.1 <= float(up) <= HEIGHT - BOTTOM + 0.1
+
+
+def test_a_chart_is_well_formed_and_says_what_it_shows():
+    chart = Chart(
+        "A <title>",
+        "What is to be seen & more.",
+        "x",
+        "y",
+        [Mark("line", np.array([0.0, 1.0]), np.array([1.0, 2.0]))],
+        [(0, "first", False), (9, "tenth", False)],
+        x_names=["one", "a very long name of a category indeed"],
+    )
+    text = str(_environment().globals["picture"](chart))
+    root = ElementTree.fromstring(text)
+    picture = root.find("svg")
+    assert picture.attrib["role"] == "img"
+    assert picture.attrib["aria-label"] == "A <title>. What is to be seen & more."
+    assert [entry.find("svg/path").attrib["class"] for entry in root.iter("li")] == ["line c0", "line c1 dashed"]
