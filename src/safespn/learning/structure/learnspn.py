@@ -18,8 +18,6 @@ MOST_LEVELS = 100
 """Bounds the recursion; only a table made for it comes near."""
 PATIENCE = 3
 """How many splits of rows, one below the other, are tried against a block before it is kept."""
-ROWS_PER_COLUMN = 5.0
-"""Below so many rows per real column no further ones are tried: blocks of such clusters would not pay."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,7 @@ class _Group:
 
     def promise(self, n_splits: int) -> float:
         """Highest score within so many splits of rows, one below the other."""
-        too_few = self.part.total < ROWS_PER_COLUMN * len(self.part.real_columns)
-        if n_splits == 0 or too_few or not self.clusters:
+        if n_splits == 0 or not self.clusters:
             return self.score
         return max(self.score, self.overhead + sum(cluster.promise(n_splits - 1) for cluster in self.clusters))
 
