@@ -71,7 +71,7 @@ def run_trials(
         Data set -> list over trials of table -> method -> score -> value.
     """
     wanted = [(table, trial) for trial in range(n_trials) for table in data]
-    missing = [job for job in wanted if not _has(_path(folder, *job), tables, settings)]
+    missing = [job for job in wanted if not set(tables) <= _found(_path(folder, *job), settings).keys()]
     done = len(wanted) - len(missing)
     progress(done, len(wanted))
     jobs = (delayed(_run_one)(table, trial, tables, _path(folder, table, trial), settings) for table, trial in missing)
@@ -96,8 +96,7 @@ def _run_one(table: Bunch, trial: int, tables: tuple[str, ...], path: Path, sett
     started = time.process_time()
     with threadpool_limits(1):
         scores = run_trial(drawn, tables)
-    if path.is_file():  # tables that an earlier run has left
-        scores = json.loads(path.read_text())["scores"] | scores
+    scores = _found(path, settings) | scores
     content = {
         "settings": asdict(settings),
         "data": {"name": table.name, "shape": list(table.data.shape)},
@@ -113,19 +112,20 @@ def _path(folder: Path, table: Bunch, trial: int) -> Path:
     return Path(folder, table.name, f"{trial:04d}.json")
 
 
-def _has(path: Path, tables: tuple[str, ...], settings: Settings) -> bool:
+def _found(path: Path, settings: Settings) -> dict[str, Any]:
+    """Scores by table that an earlier run has left; nothing where the file is damaged."""
     if not path.is_file():
-        return False
+        return {}
     try:
         content = json.loads(path.read_text())
         found, scores = content["settings"], content["scores"]
     except (ValueError, KeyError):
-        return False  # damaged: run again
+        return {}
     if found != asdict(settings):
         raise ResultsMismatchError(
             f"{path} holds a trial with {found}, not {asdict(settings)}; choose another output folder or delete it"
         )
-    return all(table in scores for table in tables)
+    return dict(scores)
 
 
 def _rounded(value: Any) -> Any:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from safespn import __version__
-from safespn.experiments.reproduce import Reproduction
 from safespn.report import charts, figures
 from safespn.report.charts import Chart, draw
 from safespn.report.contents import Report
 from safespn.report.learning_curve import Evaluation
+
+if TYPE_CHECKING:
+    from safespn.experiments.reproduce import Reproduction
 
 CAPTIONS = {
     "figure1": "Figure 1. Two moons: class densities, decision boundaries and soft labels",
