@@ -210,7 +210,7 @@ def comparisons(results: Results, table: str) -> Table:
         "than 0.01."
     )
     header = ["method", "data set", "difference", "p", "effect", "harm rate"]
-    return Table(f"{table}_paired", f"{table.capitalize()}: semi-supervised against supervised", note, header, rows)
+    return Table(f"{table}_paired", f"Table {table[-1]}, semi-supervised against supervised", note, header, rows)
 
 
 def ranks(results: Results, score: str) -> tuple[list[str], FloatArray, float]:
