@@ -23,7 +23,7 @@ from safespn.network.structure import Parameters, Structure
 from safespn.randomness import as_generator
 from safespn.safety.fitting import Method
 from safespn.safety.objective import fit_supervised
-from safespn.safety.preparation import CLASSES_PRIORS, DENSITY_PRIORS, ClassPrior, Preparation
+from safespn.safety.preparation import CLASS_PRIORS, ClassPrior, Preparation
 from safespn.safety.report import supervised_promises
 from safespn.safety.selection import HeldOut, choose_class_prior, left_out_in_turn, unlabelled_rows_help
 from safespn.safety.soft_labels import log_posterior
@@ -64,12 +64,13 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         paper.
     multivariate : bool
         Allow leaves of several real columns; the paper's networks have leaves of one column only.
-    tuned_for : {"auto", "density", "classes"}
+    tuned_for : {"auto", "both", "density", "classes"}
         What the regularisation of the class networks serves. "density" keeps the correlations of the table; "classes"
-        takes half of them back, which predicts classes better and densities less well. Either gives each class a
-        covariance of its own if labels left out of the fit clearly ask for it. With "classes" a certified generative
-        fit is also held to left-out labels: if the unlabelled rows do not make them more probable, the supervised model
-        is returned. "auto" is "density" for the generative objective and "classes" for the discriminative one.
+        takes half of them back, which predicts classes better and densities less well; "both" lies in between. Each
+        gives the classes covariances of their own if labels left out of the fit clearly ask for it. With "classes" a
+        certified generative fit is also held to left-out labels: if the unlabelled rows do not make them more
+        probable, the supervised model is returned. "auto" is "both" for the generative objective and "classes" for
+        the discriminative one.
     pessimism : float between 0 and 1
         How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
         enforced, but the report still tells the exact worst case. Not used by "mcp".
@@ -131,7 +132,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
         "max_depth": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "multivariate": ["boolean"],
-        "tuned_for": [StrOptions({"auto", "density", "classes"})],
+        "tuned_for": [StrOptions({"auto", "both", "density", "classes"})],
         "pessimism": [Interval(Real, 0, 1, closed="both")],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "variance_floor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -330,13 +331,13 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         """How to regularise the classes, and whether the unlabelled rows may change them."""
         tuned_for = self.tuned_for
         if tuned_for == "auto":
-            tuned_for = "classes" if method.conditional else "density"
+            tuned_for = "classes" if method.conditional else "both"
         if validation is None:
             held_out = list(left_out_in_turn(preparation, codes))
         else:
             held_out = [HeldOut(codes, *validation, np.ones(len(validation[0])))]
-        choices = DENSITY_PRIORS if tuned_for == "density" else CLASSES_PRIORS
-        prior = choose_class_prior(preparation, held_out, choices)
+        choices = CLASS_PRIORS[tuned_for]
+        prior = choose_class_prior(preparation, held_out, choices, fewer_errors=tuned_for == "both")
         guarded = tuned_for == "classes" and method.safety == "certified" and not method.conditional
         if not guarded or not (codes < 0).any():
             return prior, True

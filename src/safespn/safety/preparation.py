@@ -47,15 +47,21 @@ class ClassPrior:
     ridge: float
 
 
-# The first is taken unless left-out labels clearly speak for one of the others.
-DENSITY_PRIORS = (
-    ClassPrior(tied=True, covariance_rows=0.1, ridge=0.0),
-    ClassPrior(tied=False, covariance_rows=1.0, ridge=0.0),
-)
-CLASSES_PRIORS = (
-    ClassPrior(tied=True, covariance_rows=1.0, ridge=0.5),
-    ClassPrior(tied=False, covariance_rows=1.0, ridge=0.5),
-)
+# For each purpose the first is taken unless left-out labels clearly speak for the other.
+CLASS_PRIORS = {
+    "density": (
+        ClassPrior(tied=True, covariance_rows=0.1, ridge=0.0),
+        ClassPrior(tied=False, covariance_rows=1.0, ridge=0.0),
+    ),
+    "both": (
+        ClassPrior(tied=True, covariance_rows=0.3, ridge=0.1),
+        ClassPrior(tied=False, covariance_rows=1.0, ridge=0.1),
+    ),
+    "classes": (
+        ClassPrior(tied=True, covariance_rows=1.0, ridge=0.5),
+        ClassPrior(tied=False, covariance_rows=1.0, ridge=0.5),
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,11 +89,18 @@ def choose_class_prior(
     preparation: Preparation,
     held_out: Sequence[HeldOut],
     choices: Sequence[ClassPrior],
+    *,
+    fewer_errors: bool,
 ) -> ClassPrior:
     """Return the first choice, unless another one clearly raises the density of held-out rows with no more errors.
 
     Densities tell from few rows what errors would need many for. The models compared are learned by their likelihood,
     which takes a step or two of EM.
+
+    Parameters
+    ----------
+    fewer_errors : bool
+        Ask for fewer errors, not only for no more.
     """
     if not preparation.has_choice or not any(len(part.classes) for part in held_out):
         return choices[0]
@@ -115,7 +122,8 @@ def choose_class_prior(
         gain = float(np.average(values - usual, weights=weights))
         variance = float(np.average((values - usual - gain) ** 2, weights=weights))
         clearly = gain > STANDARD_ERRORS * np.sqrt(variance / weights.sum())
-        if clearly and gain > best_gain and n_right >= usually_right:
+        enough_right = n_right > usually_right if fewer_errors else n_right >= usually_right
+        if clearly and enough_right and gain > best_gain:
             best, best_gain = choice, gain
     return best
 
