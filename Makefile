@@ -7,7 +7,7 @@ demo: .venv/installed
 	$(BIN)/safespn demo
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: .venv/installed
 	$(BIN)/ruff check .
