@@ -17,7 +17,7 @@ from safespn.tables.errors import TableError
 from safespn.typing import AnyArray
 
 CHUNK_ROWS = 16_384
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 20
 _PARQUET_MARK = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
