@@ -96,6 +96,13 @@ def test_mistakes_get_one_line(folder, tmp_path, capfd):
     assert run(["reproduce", "figure1", "--data-dir", str(tmp_path / "nowhere"), "-o", str(tmp_path)]) == 2
 
 
+def test_a_missing_library_is_told_before_the_trials(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert run(["reproduce", "all", "-o", str(tmp_path / "out")]) == 2
+    assert "matplotlib is not installed; pip install 'safespn[cli]'" in capfd.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_figure1_on_made_moons(tmp_path):
     assert run(["reproduce", "figure1", "--quiet", "-o", str(tmp_path)]) == 0
     svg = (tmp_path / "figure1.svg").read_text()

@@ -64,6 +64,8 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the space left")
+    except ModuleNotFoundError as error:
+        return _fail(f"{error.name} is not installed; pip install 'safespn[cli]' brings it along")
     except MemoryError:
         return _fail("not enough memory; use fewer rows or columns")
     except Exception as error:

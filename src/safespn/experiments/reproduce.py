@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def reproduce(
     progress : callable
         Called with the number of finished trials and of all trials.
     """
+    if find_spec("matplotlib") is None:  # better known before the trials than after them
+        raise ModuleNotFoundError("the figures need matplotlib", name="matplotlib")
     settings = settings or Settings()
     folder.mkdir(parents=True, exist_ok=True)
     made = Reproduction()
@@ -135,7 +138,7 @@ def _write_picture(folder: Path, made: Reproduction, name: str, figure: Any) -> 
     with rc_context({"svg.hashsalt": "safespn"}):
         for kind, metadata in {"svg": {"Date": None}, "png": {"Software": None}}.items():
             buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=200, metadata=metadata)
+            figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
             write_whole(folder / f"{name}.{kind}", buffer.getvalue())
             if kind == "svg":
                 made.pictures[name] = buffer.getvalue().decode()
