@@ -7,7 +7,7 @@ demo: .venv/installed
 	$(BIN)/safespn demo
 
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -110,6 +110,9 @@ def test_figure1_on_made_moons(tmp_path):
     assert "figure1" in (tmp_path / "index.html").read_text()
 
 
+THREE_TRIALS = pytest.mark.xdist_group("three trials")
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Three trials of all data sets, through the command."""
@@ -130,6 +133,7 @@ def cells(path):
     return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
 
 
+@THREE_TRIALS
 def test_the_tables_have_what_they_should(whole):
     first, second, third = (cells(whole / f"table{number}.csv") for number in (1, 2, 3))
     assert list(first) == list(datasets.NAMES)
@@ -146,6 +150,7 @@ def test_the_tables_have_what_they_should(whole):
     assert {method for score, method in ranked if score == "F1"} == set(SEMI_SUPERVISED)
 
 
+@THREE_TRIALS
 def test_every_certificate_holds(whole):
     for name in datasets.NAMES:
         raw = json.loads((whole / f"{name}.json").read_text())
@@ -156,6 +161,7 @@ def test_every_certificate_holds(whole):
     assert "60 of 60 certified fits" in summary
 
 
+@THREE_TRIALS
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_opens_without_errors(whole, browser, width, scheme):  # noqa: F811
     show(browser, whole / "index.html", width, scheme)

@@ -73,7 +73,7 @@ class Talk:
 
             def tell(share: float) -> None:
                 nonlocal told
-                if share >= told + ANNOUNCED_SHARE:
+                if share >= told + ANNOUNCED_SHARE or share >= 1 > told:
                     told = share
                     self.note(f"{text}: {100 * share:.0f} %")
 
