@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import signal
+import threading
+
 import pytest
 from hypothesis import settings
 
 from safespn.engine import backends
+
+# A shell that runs the tests in the background ignores interrupts, and processes started here would inherit that.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure.
 settings.register_profile("patient", deadline=None)
