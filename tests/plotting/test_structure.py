@@ -4,7 +4,6 @@ import importlib
 import subprocess
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -13,14 +12,6 @@ from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Poisson, P
 from safespn.plotting import library, plot_structure
 from safespn.plotting.layout import lay_out
 from tests.networks import random_problem
-
-mpl.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def small_network():

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from safespn import SafeSPNClassifier
 from safespn.report import collect_report, render_report
 from safespn.report.comparison import compare, compare_joints
-from safespn.report.features import feature_density, relevances
+from safespn.report.features import relevances
 from safespn.report.learning_curve import CurvePoint, Evaluation
 from safespn.report.quality import area_error, measure_shift
 from safespn.report.rows import (
@@ -20,6 +20,7 @@ from safespn.report.rows import (
     unlikely_rows,
     usual_cell_densities,
 )
+from safespn.summaries import feature_density
 from safespn.tables import UNLABELLED, ColumnType, TrainingTable
 
 CLASSES = np.array(["a", "b"], dtype=object)

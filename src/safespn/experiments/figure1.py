@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 from safespn.classifier import SafeSPNClassifier
 from safespn.datasets import DatasetNotFoundError, load
 from safespn.experiments.protocol import draw_stratified
+from safespn.plotting import plot_decision
 from safespn.typing import FloatArray, IntArray
 
 N_LABELLED = 12
@@ -25,16 +26,16 @@ MODEL: dict[str, Any] = {
     "variance_floor": 0.01,
     "weight_prior": 1.0,
 }
-COLOURS = ("#1b6ca8", "#c4551d")
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One picture of the figure: a model, and the soft labels of the unlabelled rows if it has any."""
+    """One picture of the figure: a model, the soft labels of the unlabelled rows if it has any, or all labels."""
 
     title: str
     model: SafeSPNClassifier
-    soft_labels: FloatArray | None
+    soft_labels: FloatArray | None = None
+    knows_all: bool = False
 
 
 def two_moons(data_dir: str | None, seed: int) -> Bunch:
@@ -79,8 +80,8 @@ def panels(moons: Bunch, seed: int = 0) -> tuple[FloatArray, IntArray, IntArray,
         codes,
         partly,
         [
-            Panel("Supervised", converged.supervised_, None),
-            Panel("Oracle: all labels", oracle, None),
+            Panel("Supervised", converged.supervised_),
+            Panel("Oracle: all labels", oracle, knows_all=True),
             *steps,
             last,
         ],
@@ -93,61 +94,14 @@ def draw(table: FloatArray, codes: IntArray, partly: IntArray, pictures: Sequenc
 
     figure = Figure(figsize=(11, 7.2), layout="constrained")
     axes = figure.subplots(2, 3).ravel()
+    key: dict[str, Any] = {}
     for axis, picture in zip(axes, pictures, strict=False):
-        _draw_panel(axis, table, codes, partly, picture)
-    _draw_key(axes[len(pictures)])
+        labels = codes if picture.knows_all else partly
+        display = plot_decision(picture.model, table, labels, soft_labels=picture.soft_labels, ax=axis, legend=False)
+        key.update(display.key())
+        right = picture.model.score(table, codes)
+        axis.set_title(f"{picture.title}\naccuracy on all rows {right:.2f}", fontsize=10)
+        axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
+    axes[len(pictures)].legend(list(key.values()), list(key), loc="center", frameon=False, fontsize=10)
+    axes[len(pictures)].axis("off")
     return figure
-
-
-def _draw_panel(axis: Any, table: FloatArray, codes: IntArray, partly: IntArray, picture: Panel) -> None:
-    low, high = table.min(axis=0) - 0.5, table.max(axis=0) + 0.5
-    across, up = (np.linspace(low[column], high[column], 160) for column in (0, 1))
-    grid = np.stack(np.meshgrid(across, up), axis=-1)
-    joint = picture.model.joint_log_likelihood(grid.reshape(-1, 2)).reshape(*grid.shape[:2], -1)
-    top = joint.max()
-    for code, colour in enumerate(COLOURS):
-        levels = [top - 5, top - 3.5, top - 2, top + 1e-9]
-        axis.contourf(across, up, joint[..., code], levels=levels, colors=[colour] * 3, alpha=0.18)
-    axis.contour(across, up, joint[..., 1] - joint[..., 0], levels=[0.0], colors="0.25", linewidths=1.4)
-    unlabelled = partly < 0
-    oracle = picture.title.startswith("Oracle")
-    if picture.soft_labels is not None:
-        shade = _blend(picture.soft_labels[:, 1])
-        axis.scatter(*table[unlabelled].T, c=shade, s=9, linewidths=0)
-    elif oracle:
-        axis.scatter(*table.T, c=[COLOURS[code] for code in codes], s=9, linewidths=0)
-    else:
-        axis.scatter(*table[unlabelled].T, c="0.35", s=4, linewidths=0)
-    if not oracle:
-        known = [COLOURS[code] for code in partly[~unlabelled]]
-        axis.scatter(*table[~unlabelled].T, c=known, s=55, edgecolors="black", linewidths=1.0, zorder=3)
-    right = picture.model.score(table, codes)
-    axis.set_title(f"{picture.title}\naccuracy on all rows {right:.2f}", fontsize=10)
-    axis.set(xticks=[], yticks=[], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-
-
-def _blend(share: FloatArray) -> FloatArray:
-    """Colour between the two classes'."""
-    from matplotlib.colors import to_rgb
-
-    first, second = (np.array(to_rgb(colour)) for colour in COLOURS)
-    return np.asarray((1 - share)[:, None] * first + share[:, None] * second)
-
-
-def _draw_key(axis: Any) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    def dot(colour: str, size: float, edge: str = "none") -> Line2D:
-        return Line2D([], [], marker="o", linestyle="", color=colour, markersize=size, markeredgecolor=edge)
-
-    entries = {
-        "labelled rows": dot(COLOURS[0], 8, "black"),
-        "unlabelled rows": dot("0.35", 3),
-        "unlabelled, shaded by soft label": dot(COLOURS[1], 4),
-        "density of class 1": Patch(color=COLOURS[0], alpha=0.4),
-        "density of class 2": Patch(color=COLOURS[1], alpha=0.4),
-        "decision boundary": Line2D([], [], color="0.25"),
-    }
-    axis.legend(list(entries.values()), list(entries), loc="center", frameon=False, fontsize=10)
-    axis.axis("off")

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D31")
+"""Colours of classes, in the order of ``classes_``, and of leaf families; colour-blind people can tell them apart."""
 
 
 def require_matplotlib() -> None:
@@ -17,3 +24,18 @@ def require_matplotlib() -> None:
         import_module("matplotlib")
     except ImportError as error:
         raise ImportError("plotting needs matplotlib: pip install 'safespn[plot]'") from error
+
+
+def colour_of(code: int) -> str:
+    """Colour of a class or family by its number; they repeat after eight."""
+    return COLOURS[code % len(COLOURS)]
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the axes that were given, or those of a new figure."""
+    require_matplotlib()
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]

@@ -11,7 +11,7 @@ from safespn.network.leaves import LEAF_TYPES
 from safespn.network.nodes import Leaf, Node, Sum
 from safespn.plotting.labels import columns_of, mark_label, weight_label
 from safespn.plotting.layout import Layout, Link, lay_out
-from safespn.plotting.library import require_matplotlib
+from safespn.plotting.library import COLOURS, require_matplotlib
 from safespn.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from safespn.spn import SPN
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D31")
-"""Colours of the leaf families, in the order of ``LEAF_TYPES``; people who are colour-blind can tell them apart."""
 INK, NOTE, LINE = "0.2", "0.4", "0.6"
 TEXT_SIZE, SMALLEST_TEXT_SIZE = 9.0, 4.0
 """Points; where only smaller letters would fit there are none, and leaves are coloured squares."""

@@ -12,7 +12,7 @@ import pandas as pd
 from safespn import __version__
 from safespn.classifier import SafeSPNClassifier
 from safespn.report.comparison import Comparison, compare
-from safespn.report.features import MOST_COLUMNS, FeatureDensity, Relevance, feature_density, relevances
+from safespn.report.features import MOST_COLUMNS, Relevance, relevances
 from safespn.report.quality import Quality, look_at_quality
 from safespn.report.rows import (
     Disagreement,
@@ -25,6 +25,7 @@ from safespn.report.rows import (
     usual_cell_densities,
 )
 from safespn.safety.report import SafetyReport
+from safespn.summaries import FeatureDensity, feature_density
 from safespn.tables import ColumnType, TrainingTable
 from safespn.typing import FloatArray, IntArray
 

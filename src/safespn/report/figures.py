@@ -8,13 +8,13 @@ import numpy as np
 
 from safespn.report.charts import Chart, Mark
 from safespn.report.comparison import Comparison
-from safespn.report.features import FeatureDensity, Relevance
+from safespn.report.features import Relevance
 from safespn.report.learning_curve import Evaluation, band
+from safespn.summaries import FeatureDensity, history_series, soft_label_histogram
 from safespn.typing import FloatArray
 
 SUPERVISED, SAFE = 1, 0
 """Colours of the two models."""
-N_BINS = 10
 MOST_BARS = 12
 
 
@@ -28,10 +28,7 @@ def history_charts(history: list[dict[str, Any]]) -> list[Chart]:
     if not history:
         return []
     steps = np.arange(1, len(history) + 1, dtype=np.float64)
-    series = {
-        name: np.array([np.nan if entry[name] is None else entry[name] for entry in history], dtype=np.float64)
-        for name in ("objective", "worst_case", "contrast")
-    }
+    series = {name: history_series(history, name) for name in ("objective", "worst_case", "contrast")}
     last = {name: values[-1] for name, values in series.items()}
     return [
         Chart(
@@ -59,19 +56,16 @@ def history_charts(history: list[dict[str, Any]]) -> list[Chart]:
 
 def soft_label_chart(soft_labels: FloatArray, classes: list[str]) -> Chart:
     """Stacked histogram of the largest soft label of each row, by its class."""
-    lowest = 1 / len(classes)
-    edges = np.linspace(lowest, 1.0, N_BINS + 1)
-    largest, best = soft_labels.max(axis=1), soft_labels.argmax(axis=1)
-    middles, base = (edges[:-1] + edges[1:]) / 2, np.zeros(N_BINS)
-    marks = []
-    for code in range(len(classes)):
-        counts, _ = np.histogram(np.clip(largest[best == code], lowest, 1.0), edges)
-        marks.append(Mark("bars", middles, base + counts, code, base, 0.9 * (edges[1] - edges[0])))
-        base = base + counts
-    sure = float((largest > 0.95).mean())
+    edges, counts = soft_label_histogram(soft_labels)
+    middles, tops = (edges[:-1] + edges[1:]) / 2, counts.cumsum(axis=0).astype(np.float64)
+    marks = [
+        Mark("bars", middles, top, code, top - count, 0.9 * (edges[1] - edges[0]))
+        for code, (top, count) in enumerate(zip(tops, counts, strict=True))
+    ]
+    sure = float((soft_labels.max(axis=1) > 0.95).mean())
     return Chart(
         "How sure the soft labels are",
-        f"Rows by their largest soft label; {100 * sure:.0f} % of {len(largest)} rows have one above 0.95.",
+        f"Rows by their largest soft label; {100 * sure:.0f} % of {len(soft_labels)} rows have one above 0.95.",
         "largest soft label",
         "rows",
         marks,

@@ -1,0 +1,89 @@
+"""What pictures show of a fitted classifier, as plain values: column densities, soft labels, the course of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from safespn.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from safespn.classifier import SafeSPNClassifier
+
+N_GRID = 81
+N_BINS = 10
+MOST_RUG_ROWS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureDensity:
+    """Distribution of one column in each class, all other columns marginalised exactly.
+
+    Parameters
+    ----------
+    name : str
+    values : array of shape (n_values,)
+        Where the density was computed; numbers of categories if there are any.
+    densities : array of shape (n_values, n_classes)
+        Densities, or probabilities of categories.
+    categories : list of str, optional
+    labelled : list of arrays
+        For each class the values of labelled rows, for a continuous column.
+    """
+
+    name: str
+    values: FloatArray
+    densities: FloatArray
+    categories: list[str] | None
+    labelled: list[FloatArray]
+
+
+def feature_density(
+    classifier: SafeSPNClassifier, column: int, name: str, table: FloatArray, codes: IntArray
+) -> FeatureDensity:
+    """Compute the distribution of a column in each class; ``codes`` is -1 for unlabelled rows."""
+    categories: list[Any] | None = classifier._encoder.categories[column]
+    if categories is None:
+        seen = table[:, column][~np.isnan(table[:, column])]
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+        room = 0.08 * (high - low) or max(abs(low), 1.0)
+        values = np.linspace(low - room, high + room, N_GRID)
+    else:
+        values = np.arange(len(categories), dtype=np.float64)
+    rows = np.full((len(values), table.shape[1]), np.nan)
+    rows[:, column] = values
+    weights = classifier.spn_.log_joint(np.full((1, table.shape[1]), np.nan))
+    densities = np.exp(classifier.spn_.log_joint(rows) - weights)
+    labelled = [
+        table[codes == code, column][:MOST_RUG_ROWS] for code in range(len(classifier.classes_)) if categories is None
+    ]
+    names = None if categories is None else [str(category) for category in categories]
+    return FeatureDensity(name, values, densities, names, labelled)
+
+
+def soft_label_histogram(soft_labels: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Count rows by their largest soft label and the class that it is for.
+
+    Parameters
+    ----------
+    soft_labels : array of shape (n_rows, n_classes)
+
+    Returns
+    -------
+    edges : array of shape (n_bins + 1,)
+        From ``1 / n_classes``, the least that the largest can be, to one.
+    counts : array of shape (n_classes, n_bins)
+    """
+    n_classes = soft_labels.shape[1]
+    edges = np.linspace(1 / n_classes, 1.0, N_BINS + 1)
+    largest, best = soft_labels.max(axis=1).clip(edges[0], 1.0), soft_labels.argmax(axis=1)
+    counts = np.array([np.histogram(largest[best == code], edges)[0] for code in range(n_classes)])
+    return edges, counts
+
+
+def history_series(history: Sequence[dict[str, Any]], name: str) -> FloatArray:
+    """One quantity over the iterations of a fit, NaN where it is not known; shape (n_iterations,)."""
+    return np.array([np.nan if entry.get(name) is None else entry[name] for entry in history], dtype=np.float64)
