@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,20 +15,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from safespn.classifier_files import load_classifier, save_classifier
-from safespn.engine.bound import bind
-from safespn.engine.passes import log_joint
 from safespn.labels import SemiSupervisedMixin, encode_labels, is_unlabelled
 from safespn.network.nodes import Sum
-from safespn.network.structure import Parameters, Structure
 from safespn.randomness import as_generator
+from safespn.rows.memory import MemoryRows
+from safespn.rows.parts import Part, Rows
+from safespn.rows.sampling import drop_weightless, split_validation
 from safespn.safety.fitting import Method
-from safespn.safety.objective import fit_supervised
-from safespn.safety.preparation import CLASS_PRIORS, ClassPrior, Preparation
+from safespn.safety.learn import Settings, Validation, learn_safely
 from safespn.safety.report import supervised_promises
-from safespn.safety.selection import HeldOut, choose_class_prior, left_out_in_turn, unlabelled_rows_help
 from safespn.safety.soft_labels import log_posterior
 from safespn.spn import SPN
-from safespn.table_encoder import TableEncoder, is_frame
+from safespn.table_encoder import TableEncoder, is_frame, is_lazy, meta_of
 from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
 
 RELATIVE_FLOOR = 1e-4
@@ -93,7 +91,20 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
     verbose : int
         Write progress to standard error.
     n_jobs : int, optional
-        Number of threads; None uses all cores for long tables and one for short ones.
+        Number of threads; None uses all cores for long tables, and one for short ones and inside workers of joblib.
+    sample_size : int
+        Rows that the structure is learned from, and choices are made with; stratified by class, weighted to stand for
+        all rows. Everything else sees all rows.
+    batch_size : int, optional
+        Rows per mini-batch of stepwise EM, for certified generative fits where passes over all rows are too slow: one
+        iteration is then one pass in mini-batches. The certificate is still that of all rows.
+    persist : {"auto", "rows", "labels", "nothing"}
+        What Dask workers hold between passes: the rows too, the soft labels and the supervised model's densities only
+        (rows are read again), or nothing (all is computed again, and slow). "auto" holds rows that fit in half of the
+        workers' memory.
+    checkpoint : path, optional
+        Folder where a certified generative fit writes its steps down. When the same fit was interrupted it goes on
+        from there, with the same result; a complete fit removes them. Workers on other machines must see the folder.
 
     Attributes
     ----------
@@ -110,6 +121,8 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         Plain values of yours that are saved with the model, empty at first; the command line notes what marks missing
         cells.
     n_iter_ : int
+    n_sampled_ : int
+        Rows that the structure was learned from.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
         Only if the features came with names.
@@ -144,6 +157,10 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "n_jobs": [Integral, None],
+        "sample_size": [Interval(Integral, 2, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "persist": [StrOptions({"auto", "rows", "labels", "nothing"})],
+        "checkpoint": [str, PathLike, None],
     }
 
     def __init__(
@@ -166,6 +183,10 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         random_state: RandomState = None,
         verbose: int = 0,
         n_jobs: int | None = None,
+        sample_size: int = 100_000,
+        batch_size: int | None = None,
+        persist: str = "auto",
+        checkpoint: str | PathLike[str] | None = None,
     ) -> None:
         self.objective = objective
         self.safety = safety
@@ -184,6 +205,10 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         self.random_state = random_state
         self.verbose = verbose
         self.n_jobs = n_jobs
+        self.sample_size = sample_size
+        self.batch_size = batch_size
+        self.persist = persist
+        self.checkpoint = checkpoint
 
     def fit(
         self,
@@ -196,7 +221,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
+        X : array-like, data frame, or Dask array or data frame, of shape (n_rows, n_features)
             NaN marks a missing cell. Categorical, boolean and string columns of a frame become categorical.
         y : array-like of shape (n_rows,)
             Labels; the marker ``unlabeled`` for unlabelled rows.
@@ -229,32 +254,68 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         validation: tuple[ArrayLike, ArrayLike] | None,
     ) -> SafeSPNClassifier:
         generator = as_generator(self.random_state)
+        take_in = self._take_in_lazily if is_lazy(X) else self._take_in
+        rows, encoder, classes, held_out = take_in(X, y, sample_weight, validation, generator)
+        n_states = [0 if categories is None else len(categories) for categories in encoder.categories]
+        learned = learn_safely(rows, n_states, self._settings(), self._method(), held_out, generator, self._say)
+        self._encoder, self.classes_ = encoder, classes
+        structure, fit = learned.problem.structure, learned.fit
+        self.spn_ = SPN._from_parameters(structure, fit.parameters)
+        self.soft_labels_ = learned.problem.soft_labels(fit.kept)
+        self.history_, self.n_iter_ = fit.history, max(len(fit.history), 1)
+        self.safety_, self.n_sampled_ = learned.report, learned.n_sampled
+        self.notes_: dict[str, Any] = {}
+        self.supervised_ = self._twin(SPN._from_parameters(structure, learned.supervised))
+        return self
+
+    def _take_in(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        generator: np.random.Generator,
+    ) -> tuple[Rows, TableEncoder, AnyArray, Validation | None]:
+        """Check a table in memory and its labels."""
         table, encoder = self._check_table(X, reset=True)
         labels = self._check_labels(y, len(table))
         classes, codes = encode_labels(labels, self.unlabeled)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        table, codes, weights = _drop_weightless(table, codes, weights)
+        part = drop_weightless(Part(table, codes, weights))
         held_out = self._validation_rows(validation, encoder, classes)
         if held_out is None and self.validation_fraction is not None:
-            table, codes, weights, held_out = self._split_validation(table, codes, weights, generator)
-        method, preparation = self._method(), self._preparation(table, weights, len(classes), encoder)
-        class_prior, helps = self._decide(preparation, codes, held_out, method, generator)
-        problem, start = preparation.problem(codes, class_prior)
-        supervised = fit_supervised(problem, start, conditional=method.conditional)
-        score = _validation_score(problem.structure, held_out, method.conditional)
-        self._say(f"supervised model learned from {problem.n_labelled} rows")
-        fit = method.fit(problem, supervised, score, generator)
-        if not helps:
-            fit = replace(fit, parameters=supervised, fallback=True)
-        report = method.report(problem, supervised, fit)
-        self._say(f"{len(fit.history)} iterations over {problem.n_unlabelled} unlabelled rows\n{report}")
-        self._encoder, self.classes_ = encoder, classes
-        self.spn_ = SPN._from_parameters(problem.structure, fit.parameters)
-        self.soft_labels_, self.history_, self.n_iter_ = fit.soft_labels, fit.history, max(len(fit.history), 1)
-        self.safety_ = report
-        self.notes_: dict[str, Any] = {}
-        self.supervised_ = self._twin(SPN._from_parameters(problem.structure, supervised))
-        return self
+            part, held_out = split_validation(part, self.validation_fraction, generator)
+        rows = MemoryRows(part.table, part.codes, len(classes), part.weights, self.n_jobs)
+        return rows, encoder, classes, held_out
+
+    def _take_in_lazily(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        generator: np.random.Generator,
+    ) -> tuple[Rows, TableEncoder, AnyArray, Validation | None]:
+        """Look through a Dask collection and its labels."""
+        from safespn.rows.dask_intake import take_in
+
+        if self.objective == "discriminative":
+            raise ValueError(
+                'objective="discriminative" needs all rows in memory, as its certificate ties them together; '
+                'fit Dask collections with objective="generative", or pass a numpy array'
+            )
+        if self.validation_fraction is not None:
+            raise ValueError("validation_fraction is not available for Dask collections; pass validation=(X, y)")
+        if y is None:
+            self._check_labels(y, 0)
+        validate_data(self, meta_of(X), reset=True, skip_check_array=True)
+        intake = take_in(X, y, sample_weight, self.unlabeled, self.persist)
+        return (
+            intake.rows,
+            intake.encoder,
+            intake.classes,
+            self._validation_rows(validation, intake.encoder, intake.classes),
+        )
 
     def _twin(self, spn: SPN) -> SafeSPNClassifier:
         """Make a fitted classifier of the same kind from another network of the same table."""
@@ -266,12 +327,28 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         twin.safety_ = replace(report, fallback=False, disagreement=0.0, promises=supervised_promises())
         twin.spn_, twin.n_iter_, twin.history_, twin.notes_ = spn, 1, [], {}
         twin.soft_labels_ = np.empty((0, len(self.classes_)))
+        twin.n_sampled_ = 0
         twin.supervised_ = twin
         return twin
 
     def _say(self, message: str) -> None:
         if self.verbose:
             sys.stderr.write(f"[{type(self).__name__}] {message}\n")
+
+    def _settings(self) -> Settings:
+        tuned_for = self.tuned_for
+        if tuned_for == "auto":
+            tuned_for = "classes" if self.objective == "discriminative" else "both"
+        return Settings(
+            max_depth=None if self.max_depth == "auto" else int(self.max_depth),
+            multivariate=self.multivariate,
+            relative_floor=RELATIVE_FLOOR if self.variance_floor == "auto" else float(self.variance_floor),
+            rows_per_class=self.weight_prior,
+            tuned_for=tuned_for,
+            sample_size=self.sample_size,
+            n_jobs=self.n_jobs,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+        )
 
     def _method(self) -> Method:
         return Method(
@@ -282,6 +359,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
             confidence=self.confidence,
             max_iter=self.max_iter,
             tol=self.tol,
+            batch_size=self.batch_size,
         )
 
     def _check_table(
@@ -305,44 +383,6 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
             checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         return checked, encoder or TableEncoder((None,) * checked.shape[1])
 
-    def _preparation(
-        self, table: FloatArray, weights: FloatArray | None, n_classes: int, encoder: TableEncoder
-    ) -> Preparation:
-        return Preparation(
-            table,
-            weights,
-            [0 if categories is None else len(categories) for categories in encoder.categories],
-            n_classes,
-            max_depth=None if self.max_depth == "auto" else int(self.max_depth),
-            multivariate=self.multivariate,
-            relative_floor=RELATIVE_FLOOR if self.variance_floor == "auto" else float(self.variance_floor),
-            rows_per_class=self.weight_prior,
-            n_jobs=self.n_jobs,
-        )
-
-    def _decide(
-        self,
-        preparation: Preparation,
-        codes: IntArray,
-        validation: tuple[FloatArray, IntArray] | None,
-        method: Method,
-        generator: np.random.Generator,
-    ) -> tuple[ClassPrior, bool]:
-        """How to regularise the classes, and whether the unlabelled rows may change them."""
-        tuned_for = self.tuned_for
-        if tuned_for == "auto":
-            tuned_for = "classes" if method.conditional else "both"
-        if validation is None:
-            held_out = list(left_out_in_turn(preparation, codes))
-        else:
-            held_out = [HeldOut(codes, *validation, np.ones(len(validation[0])))]
-        choices = CLASS_PRIORS[tuned_for]
-        prior = choose_class_prior(preparation, held_out, choices, fewer_errors=tuned_for == "both")
-        guarded = tuned_for == "classes" and method.safety == "certified" and not method.conditional
-        if not guarded or not (codes < 0).any():
-            return prior, True
-        return prior, unlabelled_rows_help(preparation, held_out, prior, method, generator)
-
     def _validation_rows(
         self, validation: tuple[ArrayLike, ArrayLike] | None, encoder: TableEncoder, classes: AnyArray
     ) -> tuple[FloatArray, IntArray] | None:
@@ -359,27 +399,18 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
             raise ValueError(f"validation must be (X, y) with one label per row, got {table.shape} and {labels.shape}")
         return table[known], np.searchsorted(classes, labels[known])
 
-    def _split_validation(
-        self, table: FloatArray, codes: IntArray, weights: FloatArray | None, generator: np.random.Generator
-    ) -> tuple[FloatArray, IntArray, FloatArray | None, tuple[FloatArray, IntArray]]:
-        """Set a share of the labelled rows of each class aside, but leave at least one row of each class."""
-        chosen: list[int] = []
-        assert self.validation_fraction is not None
-        for code in range(int(codes.max()) + 1):
-            rows = generator.permutation(np.nonzero(codes == code)[0])
-            chosen.extend(rows[: min(round(self.validation_fraction * len(rows)), len(rows) - 1)].tolist())
-        kept = np.setdiff1d(np.arange(len(table)), chosen)
-        held_out = (table[chosen], codes[chosen])
-        return table[kept], codes[kept], None if weights is None else weights[kept], held_out
-
     def joint_log_likelihood(self, X: ArrayLike) -> FloatArray:
         """Log density of each row together with each class, ``log p(x, y=k)``, shape (n_rows, n_classes)."""
         check_is_fitted(self)
+        if is_lazy(X):
+            return self._lazily("joint_log_likelihood", X, len(self.classes_))
         table, _ = self._check_table(X, reset=False)
         return self.spn_.log_joint(table, n_jobs=self.n_jobs)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log density of each row, ``log p(x)``, shape (n_rows,)."""
+        if is_lazy(X):
+            return self._lazily("score_samples", X)
         return np.asarray(np.logaddexp.reduce(self.joint_log_likelihood(X), axis=1))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -387,6 +418,8 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
 
         A row of zero density under every class gets the class proportions.
         """
+        if is_lazy(X):
+            return self._lazily("predict_log_proba", X, len(self.classes_))
         return self._log_posterior(self.joint_log_likelihood(X))
 
     def _log_posterior(self, joint: FloatArray) -> FloatArray:
@@ -396,12 +429,26 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each class given each row, shape (n_rows, n_classes)."""
+        if is_lazy(X):
+            return self._lazily("predict_proba", X, len(self.classes_))
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: ArrayLike) -> AnyArray:
         """Most probable class of each row."""
+        if is_lazy(X):
+            return self._lazily("predict", X, dtype=self.classes_.dtype)
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def _lazily(self, method: str, X: Any, n_columns: int | None = None, dtype: Any = np.float64) -> AnyArray:
+        """Promise what a method returns for the rows of a Dask collection, as a Dask array."""
+        check_is_fitted(self)
+        from safespn.rows.dask_predictions import predict_lazily
+
+        validate_data(self, meta_of(X), reset=False, skip_check_array=True)
+        # The twin goes to the workers: it carries no soft labels.
+        promise: AnyArray = predict_lazily(self._twin(self.spn_), method, X, n_columns, dtype)
+        return promise
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
         """Draw ``n`` rows with their classes; categorical columns come as codes.
@@ -439,32 +486,3 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _drop_weightless(
-    table: FloatArray, codes: IntArray, weights: FloatArray | None
-) -> tuple[FloatArray, IntArray, FloatArray | None]:
-    """Drop rows of weight zero, so that they act as if they were not there."""
-    if weights is None:
-        return table, codes, None
-    used = weights > 0
-    gone = sorted(set(codes[codes >= 0].tolist()) - set(codes[used & (codes >= 0)].tolist()))
-    if gone:
-        raise ValueError(f"all labelled rows of class number {gone[0]} have weight zero")
-    return table[used], codes[used], weights[used]
-
-
-def _validation_score(
-    structure: Structure, held_out: tuple[FloatArray, IntArray] | None, conditional: bool
-) -> Callable[[Parameters], float] | None:
-    """Mean (conditional) log-likelihood of validation rows, as a function of parameters."""
-    if held_out is None or len(held_out[0]) == 0:
-        return None
-    table, codes = held_out
-
-    def score(parameters: Parameters) -> float:
-        joint = log_joint(bind(structure, parameters), table)
-        compared = log_posterior(joint) if conditional else joint
-        return float(np.mean(compared[np.arange(len(codes)), codes]))
-
-    return score

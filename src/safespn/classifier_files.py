@@ -11,7 +11,7 @@ import numpy as np
 from safespn.network.files import ModelFileError, network_tensors, read_model, write_model
 from safespn.safety.report import SafetyReport
 from safespn.spn import SPN
-from safespn.table_encoder import TableEncoder
+from safespn.table_encoder import TableEncoder, is_lazy
 from safespn.typing import AnyArray
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ KIND = "classifier"
 
 def save_classifier(classifier: SafeSPNClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier to a file."""
-    tensors = {"soft_labels": classifier.soft_labels_}
+    # Soft labels of rows in Dask stay where the rows are.
+    lazy = is_lazy(classifier.soft_labels_)
+    tensors = {"soft_labels": np.empty((0, len(classifier.classes_))) if lazy else classifier.soft_labels_}
     for name, spn in (("safe", classifier.spn_), ("supervised", classifier.supervised_.spn_)):
         tensors |= {f"{name}.{part}": values for part, values in network_tensors(spn.root).items()}
     parameters = {name: _plain(value) for name, value in classifier.get_params().items()}
@@ -43,6 +45,7 @@ def save_classifier(classifier: SafeSPNClassifier, path: str | os.PathLike[str])
         "report": classifier.safety_.to_dict(),
         "history": _plain(classifier.history_),
         "notes": _plain(classifier.notes_),
+        "n_sampled": classifier.n_sampled_,
     }
     write_model(path, KIND, tensors, header)
 
@@ -65,6 +68,7 @@ def load_classifier(classifier_type: type[SafeSPNClassifier], path: str | os.Pat
         classifier.history_ = list(header["history"])
         classifier.notes_ = dict(header.get("notes", {}))
         classifier.soft_labels_ = tensors["soft_labels"]
+        classifier.n_sampled_ = int(header.get("n_sampled", 0))
         if classifier.classes_.ndim != 1 or classifier.soft_labels_.ndim != 2:
             raise ValueError("its classes or soft labels have another shape")
     except (KeyError, TypeError, ValueError) as error:

@@ -42,6 +42,8 @@ def is_unlabelled(y: AnyArray, unlabeled: Any) -> BoolArray:
     """Say for each entry of ``y`` whether it is the marker of an unlabelled row; None means that all are labelled."""
     if unlabeled is None:
         return np.zeros(len(y), dtype=np.bool_)
+    if y.dtype.kind in "iuf" and isinstance(unlabeled, (int, float)) and not _is_gap(unlabeled):
+        return np.asarray(y == unlabeled)
     if _is_gap(unlabeled):
         return np.array([_is_gap(entry) for entry in y.tolist()], dtype=np.bool_)
     if y.dtype.kind in "US" and not isinstance(unlabeled, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -12,7 +12,8 @@ import numpy as np
 from safespn.engine import passes
 from safespn.engine.bound import BoundNetwork, bind
 from safespn.engine.evidence import class_evidence
-from safespn.learning.em import fit_em
+from safespn.learning.em import FitResult, fit_em
+from safespn.learning.expectation import TableExpectation
 from safespn.learning.gradient import fit_adam, fit_lbfgs
 from safespn.learning.parameters import Prior
 from safespn.network.columns import as_row_weights, as_table
@@ -203,16 +204,13 @@ class SPN:
             If ``max_iter`` iterations were not enough.
         """
         table = as_table(X, self.n_columns)
+        weights = as_row_weights(sample_weight, len(table))
         result = fit_em(
-            self._structure,
+            TableExpectation(self._structure, table, None, weights, hard, n_jobs),
             self._parameters,
-            table,
-            weights=as_row_weights(sample_weight, len(table)),
             prior=Prior(weight_prior, LeafPrior(variance_floor, category_prior)),
             max_iter=max_iter,
             tol=tol,
-            hard=hard,
-            n_jobs=n_jobs,
         )
         return self._from_parameters(self._structure, result.parameters)
 
@@ -261,22 +259,18 @@ class SPN:
         evidence = None
         if classes is not None:
             evidence = class_evidence(classes, len(table), self._structure.n_root_edges, conditional=True)
-        fit = fit_lbfgs
+        fit: Callable[..., FitResult] = fit_lbfgs
         if solver == "adam":
             fit = partial(
                 fit_adam, batch_size=batch_size, learning_rate=learning_rate, generator=as_generator(random_state)
             )
+        weights = as_row_weights(sample_weight, len(table))
         result = fit(
-            self._structure,
+            TableExpectation(self._structure, table, evidence, weights, hard, n_jobs),
             self._parameters,
-            table,
-            evidence=evidence,
-            weights=as_row_weights(sample_weight, len(table)),
             prior=Prior(weight_prior, LeafPrior(variance_floor, category_prior)),
             max_iter=max_iter,
             tol=tol,
-            hard=hard,
-            n_jobs=n_jobs,
         )
         return self._from_parameters(self._structure, result.parameters)
 

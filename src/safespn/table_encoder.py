@@ -76,6 +76,16 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "dtypes") and hasattr(X, "columns")
 
 
+def is_lazy(X: Any) -> bool:
+    """Whether ``X`` is a Dask collection, without importing Dask."""
+    return hasattr(X, "__dask_graph__") and X.__dask_graph__() is not None
+
+
+def meta_of(X: Any) -> Any:
+    """What tells names and number of columns of a Dask collection: an empty frame, or the array itself."""
+    return X._meta if is_frame(X) else X
+
+
 def _categories(column: Any, name: Any) -> list[Any] | None:
     kind = column.dtype.kind
     if kind in "Mm":

@@ -12,6 +12,7 @@ from safespn.engine import passes
 from safespn.engine.bound import bind
 from safespn.engine.evidence import Evidence, class_evidence
 from safespn.learning.em import fit_em
+from safespn.learning.expectation import TableExpectation
 from safespn.learning.parameters import Anchor, Prior, constrain, log_prior, maximise
 from safespn.network.leaves import LeafPrior
 from tests.networks import random_problem
@@ -42,7 +43,7 @@ def test_an_em_step_never_lowers_the_penalised_likelihood(seed):
 
 def test_the_likelihood_rises_along_the_recorded_objective():
     spn, table, _ = random_problem(6, n_rows=200, depth=6)
-    result = fit_em(spn._structure, spn._parameters, table, tol=1e-6, max_iter=500)
+    result = fit_em(TableExpectation(spn._structure, table), spn._parameters, tol=1e-6, max_iter=500)
     assert result.converged
     assert result.n_iter > 3
     assert (np.diff(result.objective) > 0).all()
@@ -90,7 +91,7 @@ def test_class_evidence_fits_each_class_to_its_rows(backend):
     table = np.array([[0.0], [2.0], [10.0], [14.0], [12.0]])
     spn = SPN(Sum([Gaussian(0, 0, 1), Gaussian(0, 10, 1)], [0.5, 0.5]))
     evidence = class_evidence([0, 0, 1, 1, -1], 5, 2)
-    result = fit_em(spn._structure, spn._parameters, table, evidence=evidence, tol=1e-9)
+    result = fit_em(TableExpectation(spn._structure, table, evidence), spn._parameters, tol=1e-9)
     root = SPN._from_parameters(spn._structure, result.parameters).root
     assert root.weights == pytest.approx((0.4, 0.6), abs=1e-6)
     assert [leaf.mean for leaf in root.children] == pytest.approx([1, 12], abs=1e-6)

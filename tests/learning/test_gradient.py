@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from safespn import SPN, Gaussian, Product, Sum
 from safespn.engine.evidence import Evidence
+from safespn.learning.expectation import TableExpectation
 from safespn.learning.gradient import objective_and_gradient
 from safespn.learning.parameters import Anchor, FreeCoordinates, Prior
 from safespn.network.leaves import LeafPrior
@@ -26,11 +27,11 @@ def test_gradient_equals_finite_differences(seed, rule, backend):
     counts = tuple(rng.uniform(0, 3, group.n_leaves) for group in spn._structure.groups)
     anchor = Anchor(spn._parameters, rng.uniform(0, 3, spn._structure.n_edges), counts)
     prior = Prior(0.3, LeafPrior(0, 0.2), anchor if seed % 2 else None)
-    options = {"evidence": evidence, "weights": rng.uniform(size=len(table)), "prior": prior}
+    rows = TableExpectation(spn._structure, table, evidence, rng.uniform(size=len(table)))
     coordinates = FreeCoordinates(spn._structure, spn._parameters)
     vector = coordinates.pack(spn._parameters) + rng.normal(0, 0.1, len(coordinates.scale))
-    _, slope = objective_and_gradient(coordinates, vector, table, **options)
-    numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, table, **options)[0], 1e-6)
+    _, slope = objective_and_gradient(coordinates, vector, rows, prior)
+    numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, rows, prior)[0], 1e-6)
     np.testing.assert_allclose(slope, numerical, rtol=1e-4, atol=1e-4)
 
 
@@ -39,8 +40,9 @@ def test_hard_gradient_equals_finite_differences_of_max_product(seed, backend):
     spn, table, _ = random_problem(seed, n_rows=20)
     coordinates = FreeCoordinates(spn._structure, spn._parameters)
     vector = coordinates.pack(spn._parameters)
-    _, slope = objective_and_gradient(coordinates, vector, table, hard=True)
-    numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, table, hard=True)[0], 1e-7)
+    rows = TableExpectation(spn._structure, table, hard=True)
+    _, slope = objective_and_gradient(coordinates, vector, rows)
+    numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, rows)[0], 1e-7)
     np.testing.assert_allclose(slope, numerical, rtol=1e-3, atol=1e-3)
 
 

@@ -10,6 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from safespn import SPN, Gaussian, MultivariateGaussian, Product, Sum
 from safespn.engine.evidence import class_evidence
 from safespn.learning.em import fit_em
+from safespn.learning.expectation import TableExpectation
 from safespn.learning.gradient import objective_and_gradient
 from safespn.learning.parameters import FreeCoordinates, Prior
 from safespn.network.leaves import LeafPrior
@@ -23,7 +24,7 @@ def classes_of_iris(tie):
 
 def test_tied_covariances_with_all_labels_are_linear_discriminant_analysis(backend):
     X, y, spn = classes_of_iris(tie=0)
-    result = fit_em(spn._structure, spn._parameters, X, evidence=class_evidence(y, len(y), 3), tol=1e-10)
+    result = fit_em(TableExpectation(spn._structure, X, class_evidence(y, len(y), 3)), spn._parameters, tol=1e-10)
     fitted = SPN._from_parameters(spn._structure, result.parameters)
     peer = LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True).fit(X, y)
     joint = fitted.log_joint(X)
@@ -36,7 +37,7 @@ def test_tied_covariances_with_all_labels_are_linear_discriminant_analysis(backe
 
 def test_untied_covariances_are_those_of_the_classes(backend):
     X, y, spn = classes_of_iris(tie=None)
-    result = fit_em(spn._structure, spn._parameters, X, evidence=class_evidence(y, len(y), 3), tol=1e-10)
+    result = fit_em(TableExpectation(spn._structure, X, class_evidence(y, len(y), 3)), spn._parameters, tol=1e-10)
     root = SPN._from_parameters(spn._structure, result.parameters).root
     for k, leaf in enumerate(root.children):
         np.testing.assert_allclose(leaf.covariance, empirical_covariance(X[y == k]), atol=1e-10)
@@ -49,7 +50,7 @@ def test_covariance_prior_pulls_towards_its_target(backend):
     target = np.diag([1.0, 4.0, 9.0])
     spn = SPN(MultivariateGaussian(range(3), np.zeros(3), np.eye(3)))
     prior = Prior(leaves=LeafPrior(covariance_prior=4.0, covariance_target=target))
-    result = fit_em(spn._structure, spn._parameters, X, prior=prior, tol=1e-12)
+    result = fit_em(TableExpectation(spn._structure, X), spn._parameters, prior=prior, tol=1e-12)
     expected = (6 * empirical_covariance(X) + 4 * target) / 10
     root = SPN._from_parameters(spn._structure, result.parameters).root
     np.testing.assert_allclose(root.covariance, expected)
@@ -62,13 +63,11 @@ def test_gradient_with_prior_missing_cells_and_ties(tie, backend):
     X = X[::5]
     coordinates = FreeCoordinates(spn._structure, spn._parameters)
     vector = coordinates.pack(spn._parameters)
-    options = {
-        "evidence": class_evidence(y[::5], len(X), 3, conditional=True),
-        "prior": Prior(0.1, LeafPrior(covariance_prior=2.0, covariance_target=np.diag([1.0, 2, 3, 4]))),
-    }
-    _, slope = objective_and_gradient(coordinates, vector, X, **options)
+    rows = TableExpectation(spn._structure, X, class_evidence(y[::5], len(X), 3, conditional=True))
+    prior = Prior(0.1, LeafPrior(covariance_prior=2.0, covariance_target=np.diag([1.0, 2, 3, 4])))
+    _, slope = objective_and_gradient(coordinates, vector, rows, prior)
     # Steps are taken in the tied subspace: project the numerical gradient on it, too.
-    numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, X, **options)[0], 1e-6)
+    numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, rows, prior)[0], 1e-6)
     if tie is not None:
         per_leaf = numerical[3:].reshape(3, 14)
         per_leaf[:, 4:] = per_leaf[:, 4:].mean(axis=0)

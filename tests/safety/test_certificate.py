@@ -7,27 +7,43 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from safespn.engine import passes
+from safespn.engine.bound import bind
+from safespn.engine.evidence import gains
 from safespn.network.structure import Parameters
+from safespn.rows.parts import Part
 from safespn.safety.certified import fit_certified
-from safespn.safety.contrast import contrast, gains, soft_label_gradient, worst_case
+from safespn.safety.climb import Climber
+from safespn.safety.contrast import contrast, soft_label_gradient, worst_gains
 from safespn.safety.mcp import fit_mcp
 from safespn.safety.problem import Comparison
 from safespn.safety.proportions import (
     fit_proportion_certified,
+    log_posteriors,
     proportion_interval,
     restricted_worst_case,
     worst_soft_labels,
 )
-from safespn.safety.soft_labels import dirichlet, optimistic
+from safespn.safety.soft_labels import dirichlet
+from safespn.safety.tasks import RowState, assess
 from tests.safety.problems import supervised_problem
+
+
+def contrast_at(comparison, parameters, soft_labels):
+    return comparison.assess(parameters, comparison.at(soft_labels)).contrast
 
 
 def test_worst_case_by_hand():
     """Two labelled rows gain 1 and -0.5; the unlabelled ones lose at most 2 and gain at least 0.25."""
-    labelled = np.array([[1.0, -7.0], [9.0, -0.5]])
-    unlabelled = np.array([[3.0, -2.0], [0.25, 0.5]])
-    assert worst_case(labelled, np.array([0, 1]), unlabelled) == pytest.approx(1 - 0.5 - 2 + 0.25)
-    assert worst_case(labelled, np.array([0, 1]), unlabelled, np.array([1, 2, 1, 4.0])) == pytest.approx(1 - 1 - 2 + 1)
+    joint = np.array([[3.0, -2.0], [1.0, -7.0], [0.25, 0.5], [9.0, -0.5]])
+    codes = np.array([-1, 0, -1, 1])
+    state = RowState(np.zeros((4, 2)), np.full((4, 2), 0.5))
+    found = assess(Part(joint, codes), state, joint)
+    assert found.worst_case == pytest.approx(1 - 0.5 - 2 + 0.25)
+    assert found.labelled_gain == pytest.approx(0.5)
+    weighted = assess(Part(joint, codes, np.array([1, 1, 4, 2.0])), state, joint)
+    assert weighted.worst_case == pytest.approx(1 - 1 - 2 + 1)
+    assert weighted.labelled_gain == pytest.approx(0)
 
 
 def test_impossible_classes():
@@ -37,7 +53,7 @@ def test_impossible_classes():
     assert gains(joint, np.array([[-3.0, -2.0]])).min() == -np.inf
     assert gains(np.array([[-3.0, -1.0]]), rival).min(axis=1) == 1
     nowhere = np.full((1, 2), -np.inf)
-    assert worst_case(np.empty((0, 2)), np.array([], dtype=int), gains(nowhere, nowhere)) == 0
+    assert worst_gains(gains(nowhere, nowhere)) == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -48,32 +64,30 @@ def test_no_soft_labels_go_below_the_worst_case(seed):
     bound = gains(joint, rival).min(axis=1)
     grid = np.linspace(0, 1, 501)
     for row in range(8):
-        values = [contrast(joint[[row]], rival[[row]], np.array([[q, 1 - q]])) for q in grid]
+        values = [contrast(joint[[row]], rival[[row]], np.array([[q, 1 - q]]))[0] for q in grid]
         assert min(values) == pytest.approx(bound[row], abs=1e-9)
     for _ in range(50):
-        assert contrast(joint, rival, rng.dirichlet([0.3, 0.3], 8)) >= bound.sum() - 1e-9
+        assert contrast(joint, rival, rng.dirichlet([0.3, 0.3], 8)).sum() >= bound.sum() - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("options", [{}, {"n_classes": 3}, {"leaf": "block"}, {"weights": True}])
 def test_certified_fits_hold_for_the_true_and_for_random_labels(seed, options):
     problem, supervised, truth, rng = supervised_problem(seed, **options)
-    fit = fit_certified(problem, supervised)
+    fit = fit_certified(Climber(problem, supervised))
     comparison = Comparison(problem, supervised)
-    joint = problem.joint(fit.parameters)
-    bound = comparison.worst_case(joint)
+    bound = comparison.assess(fit.parameters).worst_case
     assert bound >= 0
     assert fit.fallback == (fit.parameters is supervised)
-    np.testing.assert_allclose(fit.soft_labels.sum(axis=1), 1)
-    classes = np.arange(problem.n_classes)
-    assert comparison.contrast(joint, (truth[:, None] == classes).astype(float)) >= bound - 1e-9
+    np.testing.assert_allclose(problem.soft_labels(fit.kept).sum(axis=1), 1)
+    assert contrast_at(comparison, fit.parameters, np.eye(problem.n_classes)[truth]) >= bound - 1e-9
     for _ in range(20):
         soft_labels = rng.dirichlet(np.full(problem.n_classes, 0.5), problem.n_unlabelled)
-        assert comparison.contrast(joint, soft_labels) >= bound - 1e-9
+        assert contrast_at(comparison, fit.parameters, soft_labels) >= bound - 1e-9
 
 
 def test_most_certified_fits_are_not_fallbacks():
-    fits = [fit_certified(*supervised_problem(seed)[:2]) for seed in range(12)]
+    fits = [fit_certified(Climber(*supervised_problem(seed)[:2])) for seed in range(12)]
     assert sum(fit.fallback for fit in fits) <= 2
 
 
@@ -84,20 +98,19 @@ def test_a_broken_model_is_refused():
     moved = tuple(values.copy() for values in supervised.leaves)
     moved[0][:2, 0] += 5.0
     broken = Parameters(supervised.log_weights, moved)
-    assert comparison.worst_case(problem.joint(broken)) < 0
-    assert comparison.worst_case(problem.joint(supervised)) == 0
+    assert comparison.assess(broken).worst_case < 0
+    assert comparison.assess(supervised).worst_case == 0
 
 
 def test_pessimism_of_zero_is_plain_em():
     """Steps with the model's own soft labels are EM with unknown classes."""
     problem, supervised, *_ = supervised_problem(3)
-    fit = fit_certified(problem, supervised, pessimism=0.0, max_iter=200, tol=0)
-    values = []
-    joint = problem.joint(supervised)
+    fit = fit_certified(Climber(problem, supervised), pessimism=0.0, max_iter=200, tol=0)
+    rows, values = problem.rows.whole, []
     for parameters in (supervised, fit.parameters):
-        joint = problem.joint(parameters)
+        joint = passes.log_joint(bind(problem.structure, parameters), rows.table)
         n = problem.n_labelled
-        labelled = joint[np.arange(n), problem.classes].sum()
+        labelled = joint[np.arange(n), rows.codes[:n]].sum()
         values.append(labelled + np.logaddexp.reduce(joint[n:], axis=1).sum())
     assert values[1] > values[0]
 
@@ -106,12 +119,13 @@ def test_pessimism_of_zero_is_plain_em():
 @pytest.mark.parametrize("conditional", [False, True])
 def test_the_papers_inequality_holds_at_the_returned_soft_labels(seed, conditional):
     problem, supervised, _, rng = supervised_problem(seed, conditional=conditional)
-    for start in (dirichlet(problem.n_unlabelled, 2, rng), optimistic(problem.joint(supervised)[problem.n_labelled :])):
+    for start in (dirichlet(problem.n_unlabelled, 2, rng), None):
         fit = fit_mcp(problem, supervised, start, conditional=conditional, max_iter=15)
         comparison = Comparison(problem, supervised, conditional)
-        assert comparison.contrast(problem.joint(fit.parameters), fit.soft_labels) >= -1e-9
-        assert (fit.soft_labels >= 0).all()
-        np.testing.assert_allclose(fit.soft_labels.sum(axis=1), 1)
+        soft_labels = problem.soft_labels(fit.kept)
+        assert contrast_at(comparison, fit.parameters, soft_labels) >= -1e-9
+        assert (soft_labels >= 0).all()
+        np.testing.assert_allclose(soft_labels.sum(axis=1), 1)
 
 
 def test_soft_label_gradient_is_right_and_finite():
@@ -121,7 +135,7 @@ def test_soft_label_gradient_is_right_and_finite():
     for row, k in [(0, 0), (2, 1), (4, 2)]:
         moved = labels.copy()
         moved[row, k] += 1e-6
-        assert (contrast(joint, rival, moved) - contrast(joint, rival, labels)) / 1e-6 == pytest.approx(
+        assert (contrast(joint, rival, moved) - contrast(joint, rival, labels)).sum() / 1e-6 == pytest.approx(
             slope[row, k], rel=1e-4
         )
     extreme = np.array([[-1e5, 1e5, -np.inf], [-np.inf, -np.inf, -np.inf], [0, 0, 0]])
@@ -146,11 +160,11 @@ def test_sort_for_two_classes_equals_the_linear_programme(seed):
 
 
 def test_proportion_intervals_are_those_of_clopper_and_pearson():
-    lower, upper = proportion_interval(np.array([0] * 7 + [1] * 3), 2, 0.9)
+    lower, upper = proportion_interval(np.array([7, 3]), 0.9)
     # Two intervals, each with confidence 0.95: the textbook values for 7 of 10.
     assert lower[0] == pytest.approx(0.3475, abs=1e-4)
     assert upper[0] == pytest.approx(0.9333, abs=1e-4)
-    lower, upper = proportion_interval(np.zeros(5, dtype=int), 2, 0.95)
+    lower, upper = proportion_interval(np.array([5, 0]), 0.95)
     assert (lower[1], upper[0]) == (0.0, 1.0)
 
 
@@ -159,21 +173,20 @@ def test_proportion_certificates_hold_for_plausible_labellings(seed):
     problem, supervised, _, rng = supervised_problem(seed, conditional=True)
     fit = fit_proportion_certified(problem, supervised, max_iter=10)
     comparison = Comparison(problem, supervised, conditional=True)
-    joint = problem.joint(fit.parameters)
-    bound, _ = restricted_worst_case(comparison, joint, 0.95)
+    bound, _ = restricted_worst_case(comparison, fit.parameters, 0.95)
     assert bound >= -1e-9
-    lower, upper = proportion_interval(problem.classes, 2, 0.95)
+    lower, upper = proportion_interval(problem.class_counts, 0.95)
     for _ in range(50):
         labels = rng.integers(2, size=problem.n_unlabelled)
         share = labels.mean()
         if lower[1] <= share <= upper[1] and lower[0] <= 1 - share <= upper[0]:
-            assert comparison.contrast(joint, np.eye(2)[labels]) >= bound - 1e-9
+            assert contrast_at(comparison, fit.parameters, np.eye(2)[labels]) >= bound - 1e-9
 
 
 def test_posteriors_cannot_be_certified_over_all_labellings():
     """Whatever the model, some class of every row loses posterior probability."""
     problem, supervised, _, rng = supervised_problem(1, conditional=True)
-    comparison = Comparison(problem, supervised, conditional=True)
     moved = tuple(values + rng.normal(0, 0.05, values.shape) ** 2 for values in supervised.leaves)
-    joint = problem.joint(replace(supervised, leaves=moved))
-    assert (comparison.gains(joint)[problem.n_labelled :].min(axis=1) <= 1e-12).all()
+    changed = replace(supervised, leaves=moved)
+    each = gains(log_posteriors(problem, changed), log_posteriors(problem, supervised))
+    assert (each.min(axis=1) <= 1e-12).all()

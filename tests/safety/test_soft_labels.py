@@ -8,7 +8,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from safespn import project_simplex
-from safespn.safety.soft_labels import dirichlet, optimistic, pessimistic
+from safespn.engine.evidence import optimistic, pessimistic
+from safespn.safety.soft_labels import dirichlet
 
 numbers = st.floats(-1e6, 1e6)
 

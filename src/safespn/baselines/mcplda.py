@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from safespn.baselines.base import SemiSupervisedClassifier, one_hot
 from safespn.baselines.simplex_descent import minimise_over_simplices
-from safespn.safety.contrast import gains, worst_case
+from safespn.engine.evidence import gains
+from safespn.safety.contrast import labelled_gains, worst_gains
 from safespn.safety.soft_labels import log_posterior, project_simplex
 from safespn.typing import ArrayLike, FloatArray, IntArray
 
@@ -161,7 +162,11 @@ class _Problem:
 
     def worst_case(self, discriminant: _Discriminant) -> float:
         gain = self.gains(discriminant)
-        return worst_case(gain[: self.n_labelled], self.codes, gain[self.n_labelled :])
+        of_labelled, of_others = (
+            labelled_gains(gain[: self.n_labelled], self.codes),
+            worst_gains(gain[self.n_labelled :]),
+        )
+        return float(of_labelled.sum() + of_others.sum())
 
     def contrast_and_gradient(self, soft_labels: FloatArray) -> tuple[float, FloatArray]:
         """Gain of the best response to soft labels, in nats; its gradient is the unlabelled rows' gains."""

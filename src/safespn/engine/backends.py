@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from safespn.engine import numpy_pass
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence
+from safespn.engine.evidence import Evidence, Response
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray
@@ -38,6 +38,11 @@ class Backend(Protocol):
         self, network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
     ) -> Statistics:
         """Expected statistics of the block."""
+
+    def respond(
+        self, network: BoundNetwork, features: FloatArray, response: Response, weights: FloatArray | None
+    ) -> tuple[Statistics, FloatArray, FloatArray]:
+        """Expected statistics at soft labels that answer the class joint; the class joint; those soft labels."""
 
 
 def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:

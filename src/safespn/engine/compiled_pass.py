@@ -9,8 +9,8 @@ import numpy as np
 
 from safespn.engine import kernels
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence
-from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
+from safespn.engine.evidence import Evidence, Response
+from safespn.engine.kernel_arguments import Answers, Numbers, Totals, Wiring
 from safespn.engine.kernel_arithmetic import EXP_CONSTANTS
 from safespn.engine.kernel_vectors import LANES
 from safespn.engine.schedule import Schedule, make_schedule
@@ -51,8 +51,32 @@ def statistics(
     network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
 ) -> Statistics:
     """Both passes over a block of rows, summed into expected statistics."""
-    structure = network.structure
-    totals = Totals(
+    totals = _totals(network.structure, len(features))
+    _run(network, features, evidence=evidence, weights=weights, hard=hard, totals=totals)
+    return _statistics(network, features, totals)
+
+
+def respond(
+    network: BoundNetwork, features: FloatArray, response: Response, weights: FloatArray | None
+) -> tuple[Statistics, FloatArray, FloatArray]:
+    """Both passes with soft labels that answer the first one's class joint; see :class:`Response`."""
+    totals = _totals(network.structure, len(features))
+    joint = np.empty((len(features), network.structure.n_root_edges))
+    soft_labels = np.array(response.soft_labels, order="C")
+    answers = Answers(
+        _writeable(response.rival),
+        soft_labels,
+        response.is_free,
+        response.rule.pessimism,
+        response.rule.temperature,
+        response.rule.rate,
+    )
+    _run(network, features, log_joint=joint, evidence=_COMPLETE, weights=weights, totals=totals, answers=answers)
+    return _statistics(network, features, totals), joint, soft_labels
+
+
+def _totals(structure: Structure, n_rows: int) -> Totals:
+    return Totals(
         objective=np.zeros(1),
         edge_flow=np.zeros((structure.n_edges, LANES)),
         unit_flow=np.zeros((structure.n_units, LANES)),
@@ -60,9 +84,12 @@ def statistics(
         square=np.zeros((len(structure.square.slot), 2 * LANES)),
         linear=np.zeros((structure.linear.n_slots, 2)),
         table=np.zeros(structure.table_offset[-1]),
-        block_flow=np.zeros((structure.block.n_slots, len(features))),
+        block_flow=np.zeros((structure.block.n_slots, n_rows)),
     )
-    _run(network, features, evidence=evidence, weights=weights, hard=hard, totals=totals)
+
+
+def _statistics(network: BoundNetwork, features: FloatArray, totals: Totals) -> Statistics:
+    structure = network.structure
     return Statistics(
         float(totals.objective[0]),
         _add_lanes(totals.edge_flow),
@@ -88,7 +115,8 @@ def _add_lanes(sums: FloatArray) -> FloatArray:
 
 _NONE, _NONE_2D = np.empty(0), np.empty((0, 0))
 _NO_TOTALS = Totals(_NONE, _NONE_2D, _NONE_2D, _NONE_2D, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
-_NO_EVIDENCE = Evidence()
+_NO_EVIDENCE, _COMPLETE = Evidence(), Evidence(tilt=0.0)
+_NO_ANSWERS = Answers(_NONE_2D, _NONE_2D, np.empty(0, dtype=np.bool_), 0.0, 1.0, 0.0)
 
 
 def _run(
@@ -101,6 +129,7 @@ def _run(
     weights: FloatArray | None = None,
     hard: bool = False,
     totals: Totals = _NO_TOTALS,
+    answers: Answers = _NO_ANSWERS,
 ) -> None:
     wants_statistics = len(totals.objective) > 0
     plan = _plan(network.structure)
@@ -119,6 +148,7 @@ def _run(
         evidence.conditional,
         hard,
         _NONE if weights is None else _writeable(weights),
+        answers,
         totals,
         EXP_CONSTANTS,
     )

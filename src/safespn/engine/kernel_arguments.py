@@ -67,3 +67,14 @@ class Totals(NamedTuple):
     table: FloatArray
     block_flow: FloatArray
     """Flow of each row through each block slot, shape (n_slots, n_rows)."""
+
+
+class Answers(NamedTuple):
+    """The fields of :class:`safespn.engine.evidence.Response`; soft labels are changed in place. Empty if not used."""
+
+    rival: FloatArray
+    soft_labels: FloatArray
+    is_free: BoolArray
+    pessimism: float
+    temperature: float
+    rate: float

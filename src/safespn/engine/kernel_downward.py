@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from safespn.engine.evidence import SMALLEST_LOG_JOINT
 from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
 from safespn.engine.kernel_arithmetic import softmax
 from safespn.engine.kernel_vectors import (
@@ -31,7 +30,6 @@ def enter_at_root(
     flow: FloatArray,
     joint: FloatArray,
     work: FloatArray,
-    log_factor: FloatArray,
     tilt: float,
     conditional: bool,
     hard: bool,
@@ -41,20 +39,10 @@ def enter_at_root(
     padded: int,
     constants: FloatArray,
 ) -> float:
-    """Compute the flow into the root's edges by :mod:`safespn.engine.evidence`; return the block's objective.
+    """Make flow into the root's edges of the shares that evidence gives them; return the block's objective.
 
-    Rows from ``n`` to ``padded`` get none.
+    ``work`` has the log total of the evidence in its first row. Rows from ``n`` to ``padded`` get no flow.
     """
-    for k in range(len(joint)):
-        for r in range(0, padded, LENGTH):
-            a = load(joint, k, r)
-            if tilt < 0.0:
-                a = larger(a, fill(SMALLEST_LOG_JOINT))
-            store(flow, k, r, a * tilt if tilt != 0.0 else fill(0.0))
-        if len(log_factor) > 0:
-            for r in range(n):
-                flow[k, r] += log_factor[begin + r, k]
-    softmax(flow, padded, hard, work, constants)
     for r in range(n):
         work[2, r] = work[0, r] / tilt if tilt != 0.0 else 0.0
     if tilt == 0.0:

@@ -18,8 +18,9 @@ from zlib import crc32
 import numpy as np
 from numba import njit
 
-from safespn.engine.kernel_arguments import Numbers, Totals, Wiring
+from safespn.engine.kernel_arguments import Answers, Numbers, Totals, Wiring
 from safespn.engine.kernel_downward import add_other_statistics, add_square_statistics, enter_at_root, share_flow
+from safespn.engine.kernel_evidence import answer, read_evidence
 from safespn.engine.kernel_upward import add_leaves, load_block, mix, multiply_children, read_root_joint
 from safespn.engine.kernel_vectors import LENGTH, add_up, fill, load, store
 from safespn.typing import FloatArray
@@ -47,6 +48,7 @@ def run(
     conditional: bool,
     hard: bool,
     weights: FloatArray,
+    answers: Answers,
     totals: Totals,
     constants: FloatArray,
     sources: int = SOURCES,
@@ -54,7 +56,8 @@ def run(
     """Send all rows of ``features`` up, and down if ``totals`` has room for statistics.
 
     One function for every purpose, so that it is compiled once. Empty arrays stand for what is not wanted
-    (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones).
+    (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones, ``answers``:
+    soft labels that do not change).
     Statistics need a wiring that gives every sum the row of its own number. Leave ``sources`` at its default.
     """
     n_sums, n_edges = len(wiring.edge_start) - 1, len(wiring.edge_unit)
@@ -65,7 +68,12 @@ def run(
     unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.empty((n_unit_rows, block))
     sum_exponent, sum_mantissa = np.empty((n_sum_rows, block)), np.empty((n_sum_rows, block))
     edge_mantissa = np.empty((n_edges if wants_statistics else 0, block))
-    joint, root_flow = np.empty((n_edges - root_edge, block)), np.empty((n_edges - root_edge, block))
+    n_root_edges = n_edges - root_edge
+    joint, root_flow, target = (
+        np.empty((n_root_edges, block)),
+        np.empty((n_root_edges, block)),
+        np.empty((n_root_edges, block)),
+    )
     work = np.empty((3, block))
 
     for begin in range(0, len(features), block):
@@ -101,9 +109,14 @@ def run(
             for k in range(len(joint)):
                 for r in range(n):
                     log_joint[begin + r, k] = joint[k, r]
+        if not wants_statistics:
             continue
+        if len(answers.rival) > 0:
+            answer(root_flow, target, joint, work, answers, begin, n, padded, constants)
+        else:
+            read_evidence(root_flow, joint, work, log_factor, tilt, hard, begin, n, padded, constants)
         totals.objective[0] += enter_at_root(
-            root_flow, joint, work, log_factor, tilt, conditional, hard, weights, begin, n, padded, constants
+            root_flow, joint, work, tilt, conditional, hard, weights, begin, n, padded, constants
         )
         # The exponents have done their work: their memory now holds the flows of the same nodes.
         unit_flow, sum_flow = unit_exponent, sum_exponent

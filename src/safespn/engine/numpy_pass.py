@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import SMALLEST_LOG_JOINT, Evidence
+from safespn.engine.evidence import SMALLEST_LOG_JOINT, Evidence, Response
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure, TermList
 from safespn.typing import BoolArray, FloatArray, IntArray
@@ -291,9 +291,27 @@ def statistics(
     network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
 ) -> Statistics:
     """Both passes over a block of rows, summed into expected statistics."""
-    structure = network.structure
     up = upward(network, features, Choice.BEST if hard else Choice.SHARE)
-    objective, into_root = root_flow(up.joint, evidence, weights, hard)
+    return _statistics(network, features, up, *root_flow(up.joint, evidence, weights, hard))
+
+
+def respond(
+    network: BoundNetwork, features: FloatArray, response: Response, weights: FloatArray | None
+) -> tuple[Statistics, FloatArray, FloatArray]:
+    """Both passes with soft labels that answer the first one's class joint; see :class:`Response`."""
+    up = upward(network, features)
+    joint = up.joint.T.copy()
+    soft_labels = response.answer(joint)
+    with np.errstate(divide="ignore"):
+        evidence = Evidence(np.log(soft_labels), tilt=0.0)
+    return _statistics(network, features, up, *root_flow(up.joint, evidence, weights, False)), joint, soft_labels
+
+
+def _statistics(
+    network: BoundNetwork, features: FloatArray, up: Upward, objective: float, into_root: FloatArray
+) -> Statistics:
+    """Send the flow from the root down and add up what leaves see of it."""
+    structure = network.structure
     edge_flow, unit_flow = downward(structure, up, into_root)
     square, linear, table = structure.square, structure.linear, structure.table
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
 from safespn.engine import backends
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence
+from safespn.engine.evidence import Evidence, Response
 from safespn.engine.statistics import Statistics
+from safespn.engine.threads import in_order, n_threads
 from safespn.network.columns import as_block
 from safespn.typing import AnyArray, FloatArray
-
-ROWS_FOR_THREADS = 50_000
 
 _Result = TypeVar("_Result")
 
@@ -77,10 +74,41 @@ def statistics(
             hard,
         )
 
-    blocks = _over_blocks(
-        run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
-    )
-    return reduce(Statistics.__add__, blocks)
+    return reduce(Statistics.__add__, _over_blocks(run, network, table, backend, n_jobs))
+
+
+def respond(
+    network: BoundNetwork,
+    table: AnyArray,
+    response: Response,
+    weights: FloatArray | None = None,
+    *,
+    n_passes: int = 1,
+    n_jobs: int | None = None,
+) -> tuple[Statistics, FloatArray, FloatArray]:
+    """Expected statistics at soft labels that answer the class joint of the same pass.
+
+    Returns
+    -------
+    statistics : Statistics
+    joint, soft_labels : arrays of shape (n_rows, n_root_edges)
+        The class joint as by :func:`log_joint`, and the soft labels after the answer.
+    """
+    backend = backends.choose(network.structure, len(table), n_passes)
+    joint, soft_labels = np.empty((2, len(table), network.structure.n_root_edges))
+
+    def run(start: int, stop: int) -> Statistics:
+        rows = slice(start, stop)
+        statistics, joint[rows], soft_labels[rows] = backend.respond(
+            network,
+            _features(network, table, start, stop),
+            response.take(rows),
+            None if weights is None else weights[rows],
+        )
+        return statistics
+
+    total = reduce(Statistics.__add__, _over_blocks(run, network, table, backend, n_jobs))
+    return total, joint, soft_labels
 
 
 def _per_row(
@@ -97,9 +125,7 @@ def _per_row(
     def run(start: int, stop: int) -> None:
         result[start:stop] = compute(backend, _features(network, table, start, stop))
 
-    for _ in _over_blocks(
-        run, len(table), backend.block_rows(network.structure), _n_threads(backend, len(table), n_jobs)
-    ):
+    for _ in _over_blocks(run, network, table, backend, n_jobs):
         pass
     return result
 
@@ -109,26 +135,15 @@ def _features(network: BoundNetwork, table: AnyArray, start: int, stop: int) -> 
     return network.features(as_block(table, start, stop, structure.domains, structure.has_only_real_columns))
 
 
-def _n_threads(backend: backends.Backend, n_rows: int, n_jobs: int | None) -> int:
-    if not backend.releases_gil or (n_jobs is None and n_rows < ROWS_FOR_THREADS):
-        return 1
-    if n_jobs is not None and n_jobs > 0:
-        return n_jobs
-    from joblib import cpu_count  # slow to import, and short tables need no threads
-
-    return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
-
-
-def _over_blocks(run: Callable[[int, int], _Result], n_rows: int, size: int, n_threads: int) -> Iterator[_Result]:
+def _over_blocks(
+    run: Callable[[int, int], _Result],
+    network: BoundNetwork,
+    table: AnyArray,
+    backend: backends.Backend,
+    n_jobs: int | None,
+) -> Iterator[_Result]:
     """Yield ``run(start, stop)`` for consecutive blocks of rows, in order, however many threads compute them."""
+    n_rows, size = len(table), backend.block_rows(network.structure)
     spans = [(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-    if n_threads == 1 or len(spans) == 1:
-        yield from (run(*span) for span in spans)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        # Only a few results wait at a time, so that memory does not grow with the number of rows.
-        waiting = iter(spans)
-        running = [pool.submit(run, *span) for span in islice(waiting, 2 * n_threads)]
-        while running:
-            yield running.pop(0).result()
-            running.extend(pool.submit(run, *span) for span in islice(waiting, 1))
+    threads = n_threads(n_rows, n_jobs) if backend.releases_gil and len(spans) > 1 else 1
+    return in_order(lambda span: run(*span), spans, threads)

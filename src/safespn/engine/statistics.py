@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from safespn.network.leaves.family import Block, Linear, Square
-from safespn.network.structure import Structure
+from safespn.network.structure import Parameters, Structure
 from safespn.typing import FloatArray
 
 
@@ -45,6 +45,31 @@ class Statistics:
             self.table + other.table,
             tuple(ours + theirs for ours, theirs in zip(self.blocks, other.blocks, strict=True)),
         )
+
+    def scaled(self, share: float) -> Statistics:
+        """Return the statistics of so many times the rows."""
+        return Statistics(
+            self.objective * share,
+            self.edge_flow * share,
+            self.square * share,
+            self.linear * share,
+            self.table * share,
+            tuple(values * share for values in self.blocks),
+        )
+
+    def restated(self, structure: Structure, old: Parameters, new: Parameters) -> Statistics:
+        """Return the statistics of the same flows, relative to other parameters than those of their pass."""
+        square, blocks = self.square.copy(), list(self.blocks)
+        n_blocks = 0
+        for index, group in enumerate(structure.groups):
+            values = group.family.restated(self.of_group(structure, index), old.leaves[index], new.leaves[index])
+            for kind, slots, of_term in zip(group.kinds, group.slots, values, strict=True):
+                if kind is Square:
+                    square[slots] = of_term
+                elif kind is Block:
+                    blocks[n_blocks] = of_term
+                    n_blocks += 1
+        return Statistics(self.objective, self.edge_flow, square, self.linear, self.table, tuple(blocks))
 
     def of_group(self, structure: Structure, index: int) -> list[FloatArray]:
         """Return the statistics of one leaf group, one array per term of its family."""

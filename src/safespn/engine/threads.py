@@ -1,12 +1,57 @@
-"""Threads of the linear algebra libraries: one is best for the small matrices here."""
+"""Threads: how many work on a table, in which order their results come, and none of them inside linear algebra."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+ROWS_FOR_THREADS = 50_000
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def n_threads(n_rows: int, n_jobs: int | None) -> int:
+    """Return how many threads to use for a table.
+
+    ``n_jobs`` as in scikit-learn; None stands for one on short tables and inside workers of joblib, which use all cores
+    already, and for one per core elsewhere.
+    """
+    if n_jobs is not None and n_jobs > 0:
+        return n_jobs
+    if n_jobs is None and n_rows < ROWS_FOR_THREADS:
+        return 1
+    from joblib import cpu_count  # slow to import, and short tables need no threads
+    from joblib.parallel import get_active_backend
+
+    if n_jobs is None and get_active_backend()[0].nesting_level:
+        return 1
+    return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
+
+
+def in_order(run: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[_Result]:
+    """Yield ``run(item)`` for all items, in their order, however many threads compute them."""
+    if n_threads == 1:
+        yield from map(run, items)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        # Only a few results wait at a time, so that memory does not grow with the number of items.
+        waiting = iter(items)
+        running = [pool.submit(run, item) for item in islice(waiting, 2 * n_threads)]
+        try:
+            while running:
+                yield running.pop(0).result()
+                running.extend(pool.submit(run, item) for item in islice(waiting, 1))
+        finally:
+            for future in running:
+                future.cancel()
 
 
 @cache
@@ -14,8 +59,25 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Limit:
+    """The limit that is in force, and how many ask for it: setting it anew for every small product is slow."""
+
+    lock = Lock()
+    n_users = 0
+    in_force: Any = None
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Keep BLAS from starting threads, which cost more than small products gain, most of all on a busy machine."""
-    with _controller().limit(limits=1, user_api="blas"):
+    with _Limit.lock:
+        if _Limit.n_users == 0:
+            _Limit.in_force = _controller().limit(limits=1, user_api="blas")
+        _Limit.n_users += 1
+    try:
         yield
+    finally:
+        with _Limit.lock:
+            _Limit.n_users -= 1
+            if _Limit.n_users == 0:
+                _Limit.in_force.restore_original_limits()

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safespn.engine import passes
-from safespn.engine.bound import bind
-from safespn.engine.evidence import Evidence
+from safespn.learning.expectation import Expectation
 from safespn.learning.parameters import Prior, constrain, log_prior, maximise
-from safespn.network.structure import Parameters, Structure
-from safespn.typing import AnyArray, FloatArray
+from safespn.network.structure import Parameters
+from safespn.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,37 +33,30 @@ class FitResult:
 
 
 def fit_em(
-    structure: Structure,
+    expectation: Expectation,
     parameters: Parameters,
-    table: AnyArray,
     *,
-    evidence: Evidence | None = None,
-    weights: FloatArray | None = None,
     prior: Prior | None = None,
     max_iter: int = 100,
     tol: float = 1e-4,
-    hard: bool = False,
-    n_jobs: int | None = None,
 ) -> FitResult:
     """Learn parameters by EM, starting from the given ones.
 
     Parameters
     ----------
-    hard : bool
-        Hard EM: each row counts for its best tree only, and the max-product likelihood rises.
+    expectation : Expectation
+        The rows; where they count for their best trees only (hard EM), the max-product likelihood rises.
     tol : float
         Stop when the mean penalised objective per row rises by less than this; if negative, make all iterations.
     """
     prior = prior or Prior()
-    total_weight = float(len(table) if weights is None else weights.sum())
+    structure, total_weight = expectation.structure, expectation.total_weight
     parameters = constrain(structure, parameters, prior)
     objective: list[float] = []
     best = parameters
     converged = False
     for _ in range(max_iter + 1):
-        statistics = passes.statistics(
-            bind(structure, parameters), table, evidence, weights, hard=hard, n_passes=max_iter, n_jobs=n_jobs
-        )
+        statistics = expectation.statistics(parameters, n_passes=max_iter)
         value = (statistics.objective + log_prior(structure, parameters, prior)) / total_weight
         if objective and not value > objective[-1]:
             # Rounding can take back a step that no longer gains anything: keep the parameters before it.

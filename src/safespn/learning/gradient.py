@@ -8,77 +8,56 @@ unknown.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from safespn.engine import passes
-from safespn.engine.bound import bind
 from safespn.engine.evidence import Evidence
 from safespn.learning.em import FitResult, warn_not_converged
+from safespn.learning.expectation import Expectation, TableExpectation
 from safespn.learning.parameters import FreeCoordinates, Prior, constrain, log_prior
 from safespn.network.columns import check_cells
-from safespn.network.structure import Parameters, Structure
-from safespn.typing import AnyArray, FloatArray
+from safespn.network.structure import Parameters
+from safespn.typing import FloatArray
 
 
 def objective_and_gradient(
     coordinates: FreeCoordinates,
     vector: FloatArray,
-    table: AnyArray,
-    *,
-    evidence: Evidence | None = None,
-    weights: FloatArray | None = None,
+    expectation: Expectation,
     prior: Prior | None = None,
-    hard: bool = False,
+    *,
     n_passes: int = 1,
-    n_jobs: int | None = None,
 ) -> tuple[float, FloatArray]:
     """Penalised (conditional) log-likelihood in nats at the packed parameters ``vector``, and its gradient there."""
     prior = prior or Prior()
     structure, parameters = coordinates.structure, coordinates.unpack(vector)
-    statistics = passes.statistics(
-        bind(structure, parameters), table, evidence, weights, hard=hard, n_passes=n_passes, n_jobs=n_jobs
-    )
+    statistics = expectation.statistics(parameters, n_passes)
     value = statistics.objective + log_prior(structure, parameters, prior)
     return value, coordinates.gradient(parameters, statistics, prior)
 
 
 def fit_lbfgs(
-    structure: Structure,
+    expectation: Expectation,
     parameters: Parameters,
-    table: AnyArray,
     *,
-    evidence: Evidence | None = None,
-    weights: FloatArray | None = None,
     prior: Prior | None = None,
     max_iter: int = 100,
     tol: float = 1e-4,
-    hard: bool = False,
-    n_jobs: int | None = None,
 ) -> FitResult:
     """Maximise the objective by L-BFGS-B on the packed parameters; variance floors are bounds.
 
     ``tol`` is the rise of the mean objective per row, in nats, below which the fit stops.
     """
     prior = prior or Prior()
-    total_weight = float(len(table) if weights is None else weights.sum())
+    structure, total_weight = expectation.structure, expectation.total_weight
     parameters = constrain(structure, parameters, prior)
     coordinates = FreeCoordinates(structure, parameters)
     start = coordinates.pack(parameters)
     trace: list[float] = []
 
     def negative(vector: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = objective_and_gradient(
-            coordinates,
-            vector,
-            table,
-            evidence=evidence,
-            weights=weights,
-            prior=prior,
-            hard=hard,
-            n_passes=max_iter,
-            n_jobs=n_jobs,
-        )
+        value, slope = objective_and_gradient(coordinates, vector, expectation, prior, n_passes=max_iter)
         if not np.isfinite(value):
             # A step into parameters that make some row impossible: let the line search turn back.
             return 1e300, np.zeros_like(slope)
@@ -114,17 +93,12 @@ def fit_lbfgs(
 
 
 def fit_adam(
-    structure: Structure,
+    expectation: TableExpectation,
     parameters: Parameters,
-    table: AnyArray,
     *,
-    evidence: Evidence | None = None,
-    weights: FloatArray | None = None,
     prior: Prior | None = None,
     max_iter: int = 20,
     tol: float = 1e-4,
-    hard: bool = False,
-    n_jobs: int | None = None,
     batch_size: int = 1024,
     learning_rate: float = 0.02,
     generator: np.random.Generator | None = None,
@@ -136,10 +110,10 @@ def fit_adam(
     returned are the average over the last iteration.
     """
     prior = prior or Prior()
-    evidence = evidence or Evidence()
+    structure, table, weights = expectation.structure, expectation.table, expectation.weights
+    evidence, total_weight = expectation.evidence or Evidence(), expectation.total_weight
     generator = generator or np.random.default_rng(0)
     check_cells(table, structure.domains)
-    total_weight = float(len(table) if weights is None else weights.sum())
     parameters = constrain(structure, parameters, prior)
     coordinates = FreeCoordinates(structure, parameters)
     vector = coordinates.pack(parameters)
@@ -155,17 +129,9 @@ def fit_adam(
             rows = np.sort(order[begin : begin + batch_size])
             batch_weights = None if weights is None else weights[rows]
             share = (len(rows) if batch_weights is None else float(batch_weights.sum())) / total_weight
-            value, slope = objective_and_gradient(
-                coordinates,
-                vector,
-                table[rows],
-                evidence=evidence.take(rows),
-                weights=batch_weights,
-                prior=prior.scaled(share),
-                hard=hard,
-                n_passes=max_iter * (len(table) // batch_size + 1),
-                n_jobs=n_jobs,
-            )
+            batch = replace(expectation, table=table[rows], evidence=evidence.take(rows), weights=batch_weights)
+            n_passes = max_iter * (len(table) // batch_size + 1)
+            value, slope = objective_and_gradient(coordinates, vector, batch, prior.scaled(share), n_passes=n_passes)
             total += value
             if share > 0:
                 vector = vector + step(slope / (share * total_weight), learning_rate)

@@ -12,18 +12,9 @@ long as the worst case stays above ``KEPT_SHARE`` of the best: a little of the m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from safespn.engine import passes
-from safespn.engine.bound import bind
-from safespn.learning.parameters import maximise
-from safespn.network.structure import Parameters
-from safespn.safety.problem import Comparison, Problem, SafeFit
-from safespn.safety.soft_labels import optimistic, pessimistic
-from safespn.typing import FloatArray
+from safespn.engine.evidence import ResponseRule
+from safespn.safety.climb import Climber, Iterate
+from safespn.safety.problem import SafeFit
 
 TEMPERATURES = (10.0, 3.0, 1.0, 0.3, 0.1)
 RELAXED_PESSIMISM = (0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
@@ -32,19 +23,13 @@ RELAXED_STEPS = 4
 KEPT_SHARE = 0.9
 
 
-def fit_certified(
-    problem: Problem,
-    supervised: Parameters,
-    *,
-    pessimism: float = 1.0,
-    max_iter: int = 75,
-    tol: float = 1e-5,
-    validation_score: Callable[[Parameters], float] | None = None,
-) -> SafeFit:
+def fit_certified(climber: Climber, *, pessimism: float = 1.0, max_iter: int = 75, tol: float = 1e-5) -> SafeFit:
     """Learn a class network that is at least as likely as the supervised one for every labelling.
 
     Parameters
     ----------
+    climber : Climber
+        Makes the steps; it stands at the supervised model.
     pessimism : float
         Share of the pessimistic soft labels; the rest are the model's own. At 0 this is plain EM. Below 1 the last
         model is returned, certified or not.
@@ -52,85 +37,47 @@ def fit_certified(
         EM steps in all, over the stages of falling temperature; the last stage adds a few.
     tol : float
         A stage ends early when the worst case per row rises by less than this many nats.
-    validation_score : callable, optional
-        Scores parameters on validation rows, for the record only.
     """
-    climb = _Climb(problem, supervised, max_iter, validation_score)
-    best, best_value = supervised, 0.0
-    best_soft_labels = climb.soft_labels
+    supervised = climber.position
+    best = supervised
+    n_steps = max(1, max_iter // len(TEMPERATURES))
     converged = False
-    for temperature in TEMPERATURES:
-        last = -np.inf
-        for _ in range(max(1, max_iter // len(TEMPERATURES))):
-            rate = 1.0 if pessimism == 0 else (len(climb.history) + 1) ** -0.5
-            value = climb.step(pessimism, temperature, rate)
-            if value > best_value or pessimism < 1:
-                best, best_value, best_soft_labels = climb.parameters, value, climb.soft_labels
-            converged = abs(value - last) < tol * problem.total_weight
+
+    def rule(temperature: float, n_made: int) -> ResponseRule:
+        return ResponseRule(pessimism, temperature, 1.0 if pessimism == 0 else (n_made + 1) ** -0.5)
+
+    for stage, temperature in enumerate(TEMPERATURES):
+        last = -float("inf")
+        for made in range(1, n_steps + 1):
+            number = len(climber.history)
+            upcoming = [temperature] * (n_steps - made) + list(TEMPERATURES[stage + 1 :])
+            guess = rule(upcoming[0], number + 1) if upcoming else None
+            value = climber.step(rule(temperature, number), guess, best)
+            if value > best.worst_case or pessimism < 1:
+                best = climber.position
+            converged = abs(value - last) < tol * climber.problem.total_weight
             last = value
             if converged:
                 break
     if pessimism == 1 and best is not supervised:
-        best, best_soft_labels = _relax(climb, best, best_value, best_soft_labels)
-    return SafeFit(best, best_soft_labels, climb.history, converged, fallback=best is supervised)
+        best = _relax(climber, best)
+    return climber.result(best, converged)
 
 
-def _relax(
-    climb: _Climb, best: Parameters, best_value: float, soft_labels: FloatArray
-) -> tuple[Parameters, FloatArray]:
+def _relax(climber: Climber, best: Iterate) -> Iterate:
     """Trust the model's own soft labels more and more, as long as most of the worst case is kept."""
-    climb.move_to(best)
-    rate = 1.0
-    for pessimism in RELAXED_PESSIMISM:
-        value = best_value
-        for _ in range(RELAXED_STEPS):
-            value = climb.step(pessimism, RELAXED_TEMPERATURE, rate)
-            rate = 0.5
-        if not value >= KEPT_SHARE * best_value:
-            break
-        best, soft_labels = climb.parameters, climb.soft_labels
-    return best, soft_labels
-
-
-class _Climb:
-    """EM steps with class weights, the soft labels that they use, and what became of the worst case."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        supervised: Parameters,
-        max_iter: int,
-        validation_score: Callable[[Parameters], float] | None,
-    ) -> None:
-        self.problem, self.max_iter, self.validation_score = problem, max_iter, validation_score
-        self.comparison = Comparison(problem, supervised)
-        self.parameters, self.joint = supervised, self.comparison.rival
-        self.soft_labels = optimistic(self.joint[problem.n_labelled :])
-        self.history: list[dict[str, Any]] = []
-
-    def move_to(self, parameters: Parameters) -> None:
-        """Go on from other parameters."""
-        self.parameters, self.joint = parameters, self.problem.joint(parameters)
-
-    def step(self, pessimism: float, temperature: float, rate: float) -> float:
-        """Move the soft labels by ``rate`` towards their targets, make an EM step, and return the exact worst case."""
-        problem, n = self.problem, self.problem.n_labelled
-        worst = pessimistic(self.comparison.gains(self.joint)[n:], temperature)
-        target = pessimism * worst + (1 - pessimism) * optimistic(self.joint[n:])
-        self.soft_labels = self.soft_labels + rate * (target - self.soft_labels)
-        statistics = passes.statistics(
-            bind(problem.structure, self.parameters),
-            problem.table,
-            problem.complete_evidence(self.soft_labels),
-            problem.weights,
-            n_passes=self.max_iter,
-            n_jobs=problem.n_jobs,
-        )
-        self.move_to(maximise(problem.structure, self.parameters, statistics, problem.prior))
-        value = self.comparison.worst_case(self.joint)
-        contrast = self.comparison.contrast(self.joint, self.soft_labels)
-        entry = {"objective": statistics.objective, "contrast": contrast, "worst_case": value}
-        if self.validation_score is not None:
-            entry["validation_score"] = self.validation_score(self.parameters)
-        self.history.append(entry)
-        return value
+    enough = KEPT_SHARE * best.worst_case
+    climber.move_to(best.parameters)
+    # The first step forgets where the soft labels were.
+    rules = [
+        ResponseRule(pessimism, RELAXED_TEMPERATURE, 1.0 if pessimism == RELAXED_PESSIMISM[0] and step == 0 else 0.5)
+        for pessimism in RELAXED_PESSIMISM
+        for step in range(RELAXED_STEPS)
+    ]
+    for number, (rule, guess) in enumerate(zip(rules, [*rules[1:], None], strict=True), start=1):
+        value = climber.step(rule, guess, best)
+        if number % RELAXED_STEPS == 0:
+            if not value >= enough:
+                break
+            best = climber.position
+    return best

@@ -18,37 +18,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from safespn.engine.evidence import gains
 from safespn.safety.soft_labels import log_of
 from safespn.typing import FloatArray, IntArray
 
 LARGEST_GRADIENT = 1e6
 
 
-def gains(joint: FloatArray, rival: FloatArray) -> FloatArray:
-    """Gain of each class's joint log density over the rival's, in nats; shape (n_rows, n_classes).
-
-    A class that is impossible under both models is out of question: its gain is infinite, so no minimum is taken there.
-    One that only the model makes impossible has a gain of minus infinity.
-    """
-    both = np.isneginf(joint) & np.isneginf(rival)
-    return np.where(both, np.inf, np.where(both, 0.0, joint) - np.where(both, 0.0, rival))
-
-
-def worst_case(
-    labelled: FloatArray, classes: IntArray, unlabelled: FloatArray, weights: FloatArray | None = None
-) -> float:
-    """Worst case W of the contrast over all labellings, from the gains of labelled and unlabelled rows.
-
-    Parameters
-    ----------
-    labelled : array of shape (n_labelled, n_classes)
-    classes : array of shape (n_labelled,)
-    unlabelled : array of shape (n_unlabelled, n_classes)
-    weights : array of shape (n_labelled + n_unlabelled,), optional
-        Row weights, labelled rows first.
-    """
-    per_row = np.concatenate([labelled_gains(labelled, classes), _finite_if_all_skipped(unlabelled.min(axis=1))])
-    return float(per_row.sum() if weights is None else per_row @ weights)
+def worst_gains(each: FloatArray) -> FloatArray:
+    """Least gain of each row over its classes, in nats, shape (n_rows,)."""
+    return _finite_if_all_skipped(each.min(axis=1))
 
 
 def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
@@ -56,13 +35,11 @@ def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
     return _finite_if_all_skipped(labelled[np.arange(len(classes)), classes])
 
 
-def contrast(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray, weights: FloatArray | None = None) -> float:
-    """The unlabelled rows' part of the contrast at given soft labels, in nats."""
+def contrast(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:
+    """Each row's part of the contrast at given soft labels, in nats, shape (n_rows,)."""
     log_labels = log_of(soft_labels)
     ours, theirs = np.logaddexp.reduce(joint + log_labels, axis=1), np.logaddexp.reduce(rival + log_labels, axis=1)
-    per_row = gains(ours[:, None], theirs[:, None])[:, 0]
-    per_row = _finite_if_all_skipped(per_row)
-    return float(per_row.sum() if weights is None else per_row @ weights)
+    return _finite_if_all_skipped(gains(ours, theirs))
 
 
 def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:

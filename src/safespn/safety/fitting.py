@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from safespn.network.structure import Parameters
 from safespn.safety.certified import fit_certified
+from safespn.safety.checkpoint import Journal
+from safespn.safety.climb import BatchClimber, Climber
 from safespn.safety.mcp import fit_mcp
-from safespn.safety.problem import Comparison, Problem, SafeFit
+from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
 from safespn.safety.proportions import fit_proportion_certified, restricted_worst_case
 from safespn.safety.report import SafetyReport, promises
-from safespn.safety.soft_labels import dirichlet, optimistic
+from safespn.safety.soft_labels import dirichlet
 from safespn.typing import FloatArray
 
 ROUNDING = 1e-9
@@ -31,6 +33,7 @@ class Method:
     confidence: float
     max_iter: int
     tol: float
+    batch_size: int | None = None
 
     @property
     def conditional(self) -> bool:
@@ -40,18 +43,19 @@ class Method:
         self,
         problem: Problem,
         supervised: Parameters,
-        validation_score: Callable[[Parameters], float] | None,
+        validation_score: ValidationScore | None,
         generator: np.random.Generator,
+        checkpoint: Path | None = None,
     ) -> SafeFit:
-        """Learn from all rows, starting from the supervised solution."""
+        """Learn from all rows, starting from the supervised solution; steps are kept in the folder ``checkpoint``."""
         if problem.n_unlabelled == 0:
-            return SafeFit(supervised, np.empty((0, problem.n_classes)), [], converged=True, fallback=False)
+            kept = Comparison(problem, supervised, self.conditional).start
+            return SafeFit(supervised, kept, [], converged=True, fallback=False)
         # The prior keeps its proportion to the rows: it weighed against the labelled ones, now against all.
-        share = problem.total_weight / problem.labelled_part().total_weight
-        problem = replace(problem, prior=problem.prior.scaled(share))
+        problem = replace(problem, prior=problem.prior.scaled(problem.total_weight / problem.labelled_weight))
         pessimism = 0.0 if self.safety == "none" else self.pessimism
         if self.safety == "mcp":
-            start = self._start(problem, supervised, generator)
+            start = self._start(problem, generator)
             return fit_mcp(
                 problem,
                 supervised,
@@ -62,14 +66,12 @@ class Method:
                 tol=self.tol,
             )
         if not self.conditional:
-            return fit_certified(
-                problem,
-                supervised,
-                pessimism=pessimism,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                validation_score=validation_score,
-            )
+            journal = None if checkpoint is None else self._journal(checkpoint, problem, supervised)
+            climber = self._climber(problem, supervised, validation_score, generator, journal)
+            fit = fit_certified(climber, pessimism=pessimism, max_iter=self.max_iter, tol=self.tol)
+            if journal is not None:
+                journal.close()
+            return fit
         fit = fit_proportion_certified(
             problem,
             supervised,
@@ -84,35 +86,58 @@ class Method:
             return replace(fit, parameters=supervised, fallback=True)
         return fit
 
-    def _start(self, problem: Problem, supervised: Parameters, generator: np.random.Generator) -> FloatArray:
+    def _climber(
+        self,
+        problem: Problem,
+        supervised: Parameters,
+        validation_score: ValidationScore | None,
+        generator: np.random.Generator,
+        journal: Journal | None,
+    ) -> Climber:
+        if self.batch_size is None:
+            return Climber(
+                problem, supervised, n_passes=self.max_iter, validation_score=validation_score, journal=journal
+            )
+        return BatchClimber(
+            problem,
+            supervised,
+            self.batch_size,
+            generator,
+            n_passes=self.max_iter,
+            validation_score=validation_score,
+            journal=journal,
+        )
+
+    def _journal(self, folder: Path, problem: Problem, supervised: Parameters) -> Journal:
+        rows = problem.rows
+        identity = {"method": asdict(self), "rows": rows.counts.tolist(), "parts": rows.n_parts}
+        return Journal(folder, supervised, identity)
+
+    def _start(self, problem: Problem, generator: np.random.Generator) -> FloatArray | None:
         init = self.soft_label_init
         if init == "auto":
             init = "optimistic" if self.conditional else "dirichlet"
         if init == "dirichlet":
             return dirichlet(problem.n_unlabelled, problem.n_classes, generator)
-        return optimistic(problem.joint(supervised)[problem.n_labelled :])
+        return None
 
     def report(self, problem: Problem, supervised: Parameters, fit: SafeFit) -> SafetyReport:
         """Compare the fit with the supervised solution, exactly, and say what is promised."""
         comparison = Comparison(problem, supervised, self.conditional)
-        n, joint, rival = problem.n_labelled, problem.joint(fit.parameters), problem.joint(supervised)
+        assessment = comparison.assess(fit.parameters, fit.kept)
+        worst_case, contrast = assessment.worst_case, assessment.contrast
         if self.conditional and problem.n_unlabelled:
-            worst_case, _ = restricted_worst_case(comparison, joint, self.confidence)
-        else:
-            worst_case = comparison.worst_case(joint)
-        scale = np.abs(rival[np.isfinite(rival)]).sum()
-        certified = bool(worst_case >= -ROUNDING * scale)
-        different = joint[n:].argmax(axis=1) != rival[n:].argmax(axis=1)
-        disagreement = float(different.mean()) if len(different) else 0.0
-        contrast = comparison.contrast(joint, fit.soft_labels)
+            worst_case, _ = restricted_worst_case(comparison, fit.parameters, self.confidence)
+        certified = bool(worst_case >= -ROUNDING * assessment.magnitude)
+        disagreement = assessment.n_changed / max(problem.n_unlabelled, 1)
         return SafetyReport(
             safety=self.safety,
             objective=self.objective,
-            n_labelled=n,
+            n_labelled=problem.n_labelled,
             n_unlabelled=problem.n_unlabelled,
             worst_case=worst_case,
             contrast=contrast,
-            labelled_gain=comparison.labelled_gain(joint),
+            labelled_gain=assessment.labelled_gain,
             certified=certified,
             fallback=fit.fallback,
             disagreement=disagreement,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from safespn.network.structure import Parameters
-from safespn.safety.contrast import soft_label_gradient
 from safespn.safety.objective import improve
-from safespn.safety.problem import Comparison, Problem, SafeFit
-from safespn.safety.soft_labels import project_simplex
+from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
+from safespn.safety.tasks import Assessment, Descend
 from safespn.typing import FloatArray
 
 STEPS_ON_PARAMETERS = 5
@@ -22,20 +20,20 @@ PATIENCE = 10
 def fit_mcp(
     problem: Problem,
     supervised: Parameters,
-    soft_labels: FloatArray,
+    soft_labels: FloatArray | None = None,
     *,
     conditional: bool = False,
     step_size: float = 0.1,
     max_iter: int = 100,
     tol: float = 1e-5,
-    validation_score: Callable[[Parameters], float] | None = None,
+    validation_score: ValidationScore | None = None,
 ) -> SafeFit:
     """Alternate some steps on the parameters at fixed soft labels with a projected gradient step on the soft labels.
 
     Parameters
     ----------
     soft_labels : array of shape (n_unlabelled, n_classes)
-        Where the soft labels start.
+        Where the soft labels start; at the supervised model's own if not given.
     conditional : bool
         Learn the conditional likelihood (discriminative) instead of the likelihood (generative).
     step_size : float
@@ -51,35 +49,33 @@ def fit_mcp(
         the contrast at its own soft labels is not negative, and the supervised model is returned if there is none.
     """
     comparison = Comparison(problem, supervised, conditional)
-    n = problem.n_labelled
-    parameters, best, best_soft_labels, best_score = supervised, supervised, soft_labels, -np.inf
+    kept = best_kept = comparison.start if soft_labels is None else comparison.at(soft_labels)
+    parameters, best, best_score = supervised, supervised, -np.inf
     history: list[dict[str, Any]] = []
     converged, n_without_gain, last = False, 0, -np.inf
     for iteration in range(1, max_iter + 1):
-        evidence = problem.soft_evidence(soft_labels, conditional=conditional)
+        expectation = problem.expectation(kept, conditional=conditional)
         parameters = improve(
-            problem, parameters, evidence, conditional=conditional, max_iter=STEPS_ON_PARAMETERS, tol=tol
+            expectation, parameters, problem.prior, conditional=conditional, max_iter=STEPS_ON_PARAMETERS, tol=tol
         )
-        joint = problem.joint(parameters)
-        value = comparison.contrast(joint, soft_labels)
+        assessment = comparison.assess(parameters, kept)
+        value = assessment.contrast
         score = value if validation_score is None else validation_score(parameters)
-        history.append(_record(comparison, joint, value, validation_score, score))
+        history.append(_record(assessment, validation_score, score))
         n_without_gain += 1
         if value >= 0 and (validation_score is None or score > best_score):
-            best, best_soft_labels, best_score, n_without_gain = parameters, soft_labels, score, 0
+            best, best_kept, best_score, n_without_gain = parameters, kept, score, 0
         converged = abs(value - last) < tol * problem.total_weight
         last = value
         if converged or (validation_score is not None and n_without_gain >= PATIENCE):
             break
-        slope = soft_label_gradient(comparison.view(joint)[n:], comparison.rival[n:], soft_labels)
-        soft_labels = project_simplex(soft_labels - step_size / np.sqrt(iteration) * slope)
+        _, kept = problem.run(Descend(parameters, step_size / np.sqrt(iteration), conditional), kept)
     if conditional and validation_score is not None and best_score < validation_score(supervised):
         best = supervised
-    return SafeFit(best, best_soft_labels, history, converged, fallback=best is supervised)
+    return SafeFit(best, best_kept, history, converged, fallback=best is supervised)
 
 
-def _record(
-    comparison: Comparison, joint: FloatArray, contrast: float, validates: object, score: float
-) -> dict[str, Any]:
-    entry = {"objective": contrast, "contrast": contrast, "worst_case": comparison.worst_case(joint)}
+def _record(assessment: Assessment, validates: object, score: float) -> dict[str, Any]:
+    contrast = assessment.contrast
+    entry = {"objective": contrast, "contrast": contrast, "worst_case": assessment.worst_case}
     return entry if validates is None else {**entry, "validation_score": score}

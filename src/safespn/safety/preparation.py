@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,12 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from safespn.learning.class_network import block_root, copies, imagined_rows
 from safespn.learning.em import fit_em
-from safespn.learning.parameters import Prior
+from safespn.learning.expectation import TableExpectation
+from safespn.learning.parameters import Anchor, Prior
 from safespn.learning.structure import learn_spn
 from safespn.network.leaves import MultivariateGaussian
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import Node, walk
-from safespn.network.structure import Parameters, describe
+from safespn.network.structure import Parameters, Structure, describe
+from safespn.rows.memory import MemoryRows
+from safespn.rows.parts import Rows
 from safespn.safety.problem import Problem
 from safespn.spn import SPN
 from safespn.typing import FloatArray, IntArray
@@ -96,28 +99,29 @@ class Preparation:
     relative_floor: float
     rows_per_class: float
     n_jobs: int | None
+    _class_networks: dict[bool, tuple[Structure, Parameters, Anchor]] = field(default_factory=dict, init=False)
 
     def problem(self, codes: IntArray, class_prior: ClassPrior) -> tuple[Problem, Parameters]:
-        """Copy the network of all rows per class; the problem has labelled rows first.
+        """Copy the network of all rows per class, for these rows.
 
         Parameters
         ----------
         codes : array of shape (n_rows,)
             Class of each row, negative where unknown.
         """
-        spn = SPN(copies(self.network_of_all_rows, self.n_classes, tied=class_prior.tied))
-        structure, parameters = spn._structure, spn._parameters
-        anchor = imagined_rows(structure, parameters, self.table, self.rows_per_class, self.weights)
-        order = np.argsort(codes < 0, kind="stable")
-        problem = Problem(
-            structure,
-            self.table[order],
-            codes[order][codes[order] >= 0],
-            None if self.weights is None else self.weights[order],
-            Prior(0.0, self._leaf_prior(class_prior), anchor),
-            self.n_jobs,
-        )
-        return problem, parameters
+        return self.problem_of(MemoryRows(self.table, codes, self.n_classes, self.weights, self.n_jobs), class_prior)
+
+    def problem_of(self, rows: Rows, class_prior: ClassPrior) -> tuple[Problem, Parameters]:
+        """Copy the network of all rows per class, for other rows than those that it was learned from."""
+        structure, parameters, anchor = self._class_network(class_prior.tied)
+        return Problem(structure, rows, Prior(0.0, self._leaf_prior(class_prior), anchor)), parameters
+
+    def _class_network(self, tied: bool) -> tuple[Structure, Parameters, Anchor]:
+        if tied not in self._class_networks:
+            spn = SPN(copies(self.network_of_all_rows, self.n_classes, tied=tied))
+            anchor = imagined_rows(spn._structure, spn._parameters, self.table, self.rows_per_class, self.weights)
+            self._class_networks[tied] = (spn._structure, spn._parameters, anchor)
+        return self._class_networks[tied]
 
     @cached_property
     def network_of_all_rows(self) -> Node:
@@ -136,15 +140,8 @@ class Preparation:
         with warnings.catch_warnings():
             # With many missing cells twenty steps may not suffice, and need not: this is a starting point.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fit = fit_em(
-                spn._structure,
-                spn._parameters,
-                self.table,
-                weights=self.weights,
-                prior=prior,
-                max_iter=20,
-                n_jobs=self.n_jobs,
-            )
+            rows = TableExpectation(spn._structure, self.table, weights=self.weights, n_jobs=self.n_jobs)
+            fit = fit_em(rows, spn._parameters, prior=prior, max_iter=20)
         return describe(spn._structure, fit.parameters)
 
     @property

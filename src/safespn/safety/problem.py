@@ -1,82 +1,101 @@
-"""A semi-supervised problem: a class network, rows with and without labels, and passes over them."""
+"""A semi-supervised problem: a class network, rows with and without labels, and the prior."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from safespn.engine import passes
-from safespn.engine.bound import bind
-from safespn.engine.evidence import Evidence
+from safespn.engine.statistics import Statistics
 from safespn.learning.parameters import Prior
 from safespn.network.structure import Parameters, Structure
-from safespn.safety.contrast import contrast, gains, labelled_gains, worst_case
-from safespn.safety.soft_labels import log_of, log_posterior
-from safespn.typing import AnyArray, FloatArray, IntArray
+from safespn.rows.parts import Kept, Rows, Task
+from safespn.safety.tasks import Assess, Assessment, Expect, Free, SetSoftLabels, Start
+from safespn.typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows for a class network, labelled ones first.
+    """Rows for a class network.
 
     Parameters
     ----------
     structure : Structure
         Of a network whose root has one child per class.
-    table : array of shape (n_labelled + n_unlabelled, n_columns)
-    classes : array of shape (n_labelled,)
-    weights : array of shape (n_rows,) or None
+    rows : Rows
     prior : Prior
         What every parameter update respects.
     """
 
     structure: Structure
-    table: AnyArray
-    classes: IntArray
-    weights: FloatArray | None = None
+    rows: Rows
     prior: Prior = field(default_factory=Prior)
-    n_jobs: int | None = None
 
     @property
     def n_classes(self) -> int:
         return self.structure.n_root_edges
 
     @property
+    def class_counts(self) -> IntArray:
+        """Number of labelled rows of each class."""
+        return self.rows.counts[:-1]
+
+    @property
     def n_labelled(self) -> int:
-        return len(self.classes)
+        return int(self.rows.counts[:-1].sum())
 
     @property
     def n_unlabelled(self) -> int:
-        return len(self.table) - len(self.classes)
+        return int(self.rows.counts[-1])
 
     @property
     def total_weight(self) -> float:
-        return float(len(self.table) if self.weights is None else self.weights.sum())
+        return float(self.rows.weight_totals.sum())
+
+    @property
+    def labelled_weight(self) -> float:
+        return float(self.rows.weight_totals[:-1].sum())
 
     def labelled_part(self) -> Problem:
         """Return the problem without its unlabelled rows."""
-        n = self.n_labelled
-        weights = None if self.weights is None else self.weights[:n]
-        return Problem(self.structure, self.table[:n], self.classes, weights, self.prior, self.n_jobs)
+        return Problem(self.structure, self.rows.labelled(), self.prior)
 
-    def joint(self, parameters: Parameters) -> FloatArray:
-        """Class joint of all rows, shape (n_rows, n_classes)."""
-        return passes.log_joint(bind(self.structure, parameters), self.table, self.n_jobs)
+    def run(self, task: Task, kept: Kept | None = None) -> tuple[Any, Kept]:
+        """Run a task on every part of the rows."""
+        return self.rows.run(task, self.structure, kept)
 
-    def evidence(self, of_unlabelled: FloatArray, tilt: float = 1.0, conditional: bool = False) -> Evidence:
-        """Join the labels with log factors (n_unlabelled, n_classes) for the unlabelled rows."""
-        known = np.where(self.classes[:, None] == np.arange(self.n_classes), 0.0, -np.inf)
-        return Evidence(np.concatenate([known, of_unlabelled]), tilt, conditional)
+    def soft_labels(self, kept: Kept) -> Any:
+        """Soft labels of the unlabelled rows, shape (n_unlabelled, n_classes); a lazy array for rows in Dask."""
+        return self.rows.joined(self.run(Free(), kept)[1], self.n_classes)
 
-    def soft_evidence(self, soft_labels: FloatArray, *, conditional: bool = False) -> Evidence:
-        """Evidence of soft labels as the paper reads them: ``log S[u, q] = logsumexp_k(a_k + log q_k)``."""
-        return self.evidence(log_of(soft_labels), 1.0, conditional)
+    def expectation(
+        self, kept: Kept | None = None, *, tilt: float = 1.0, conditional: bool = False
+    ) -> ProblemExpectation:
+        """Rows that enter by their soft labels, or by their known classes if none are given; see :class:`Expect`."""
+        return ProblemExpectation(self, kept, tilt, conditional)
 
-    def complete_evidence(self, soft_labels: FloatArray, *, conditional: bool = False) -> Evidence:
-        """Evidence of soft labels as row weights: class network k sees row m with weight ``q_mk``."""
-        return self.evidence(log_of(soft_labels), 0.0, conditional)
+
+@dataclass(frozen=True, eq=False)
+class ProblemExpectation:
+    """The rows of a problem as the fits of parameters see them."""
+
+    problem: Problem
+    kept: Kept | None
+    tilt: float
+    conditional: bool
+
+    @property
+    def structure(self) -> Structure:
+        return self.problem.structure
+
+    @property
+    def total_weight(self) -> float:
+        return self.problem.total_weight
+
+    def statistics(self, parameters: Parameters, n_passes: int = 1) -> Statistics:
+        task = Expect(parameters, self.tilt, self.conditional, n_passes * self.problem.rows.n_parts)
+        summary: Statistics = self.problem.run(task, self.kept)[0]
+        return summary
 
 
 class Comparison:
@@ -88,38 +107,25 @@ class Comparison:
     supervised : Parameters
     conditional : bool
         Compare class posteriors instead of joint densities.
+
+    Attributes
+    ----------
+    start : Kept
+        A :class:`safespn.safety.tasks.RowState` for each part, with the supervised model's own soft labels.
     """
 
     def __init__(self, problem: Problem, supervised: Parameters, conditional: bool = False) -> None:
         self.problem, self.supervised, self.conditional = problem, supervised, conditional
-        self.rival = self.view(problem.joint(supervised))
+        _, self.start = problem.run(Start(supervised, conditional))
 
-    def view(self, joint: FloatArray) -> FloatArray:
-        """What is compared of a class joint: itself, or the class posteriors."""
-        return log_posterior(joint) if self.conditional else joint
+    def at(self, soft_labels: FloatArray) -> Kept:
+        """Return the row states at given soft labels of the unlabelled rows, shape (n_unlabelled, n_classes)."""
+        return self.problem.run(SetSoftLabels(), self.problem.rows.pairs(self.start, soft_labels))[1]
 
-    def gains(self, joint: FloatArray) -> FloatArray:
-        """Gains of a model over the supervised one on all rows."""
-        return gains(self.view(joint), self.rival)
-
-    def labelled_gain(self, joint: FloatArray) -> float:
-        """Gain on the labelled rows, in nats."""
-        n, weights = self.problem.n_labelled, self.problem.weights
-        per_row = labelled_gains(self.gains(joint)[:n], self.problem.classes)
-        return float(per_row.sum() if weights is None else per_row @ weights[:n])
-
-    def worst_case(self, joint: FloatArray) -> float:
-        """Worst case of the contrast over all labellings, in nats."""
-        n, each = self.problem.n_labelled, self.gains(joint)
-        return worst_case(each[:n], self.problem.classes, each[n:], self.problem.weights)
-
-    def contrast(self, joint: FloatArray, soft_labels: FloatArray) -> float:
-        """Contrast at given soft labels, in nats."""
-        n, weights = self.problem.n_labelled, self.problem.weights
-        unlabelled = contrast(
-            self.view(joint)[n:], self.rival[n:], soft_labels, None if weights is None else weights[n:]
-        )
-        return self.labelled_gain(joint) + unlabelled
+    def assess(self, parameters: Parameters, kept: Kept | None = None) -> Assessment:
+        """Gains of a model over the supervised one, at the soft labels given or those of the start."""
+        summary: Assessment = self.problem.run(Assess(parameters, self.conditional), kept or self.start)[0]
+        return summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +134,8 @@ class SafeFit:
 
     Parameters
     ----------
+    kept : Kept
+        A :class:`safespn.safety.tasks.RowState` for each part of the rows, with the final soft labels.
     history : list of dict
         For each iteration: objective, contrast at the soft labels and worst case (in nats), validation score if any.
     fallback : bool
@@ -135,7 +143,10 @@ class SafeFit:
     """
 
     parameters: Parameters
-    soft_labels: FloatArray
+    kept: Kept
     history: list[dict[str, Any]]
     converged: bool
     fallback: bool
+
+
+ValidationScore = Callable[[Parameters], float]

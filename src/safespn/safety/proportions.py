@@ -11,31 +11,36 @@ with ``g`` the gains in log posterior. For two classes it is a sort.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse, stats
 from scipy.optimize import linprog
 
+from safespn.engine.evidence import gains
 from safespn.network.structure import Parameters
 from safespn.safety.objective import improve
-from safespn.safety.problem import Comparison, Problem, SafeFit
-from safespn.safety.soft_labels import optimistic
+from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
+from safespn.safety.tasks import Posteriors, UnlabelledWeights
 from safespn.typing import FloatArray, IntArray
 
 STEPS_ON_PARAMETERS = 5
 
 
-def proportion_interval(classes: IntArray, n_classes: int, confidence: float) -> tuple[FloatArray, FloatArray]:
+def proportion_interval(counts: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Clopper-Pearson intervals of the class proportions, which hold together with the given confidence.
+
+    Parameters
+    ----------
+    counts : array of shape (n_classes,)
+        Labelled rows of each class.
 
     Returns
     -------
     lower, upper : arrays of shape (n_classes,)
     """
-    counts, n = np.bincount(classes, minlength=n_classes), len(classes)
-    error = (1 - confidence) / n_classes / 2
+    n = int(counts.sum())
+    error = (1 - confidence) / len(counts) / 2
     lower = np.where(counts > 0, stats.beta.ppf(error, counts, n - counts + 1), 0.0)
     upper = np.where(counts < n, stats.beta.ppf(1 - error, counts + 1, np.maximum(n - counts, 1)), 1.0)
     return lower, upper
@@ -81,17 +86,23 @@ def _worst_of_two(gains: FloatArray, lower: FloatArray, upper: FloatArray, weigh
     return np.column_stack([1 - second, second])
 
 
-def restricted_worst_case(comparison: Comparison, joint: FloatArray, confidence: float) -> tuple[float, FloatArray]:
+def log_posteriors(problem: Problem, parameters: Parameters) -> FloatArray:
+    """Log class posteriors of all unlabelled rows, gathered, shape (n_unlabelled, n_classes)."""
+    gathered: FloatArray = problem.rows.joined(problem.run(Posteriors(parameters))[1], problem.n_classes)
+    return gathered
+
+
+def restricted_worst_case(
+    comparison: Comparison, parameters: Parameters, confidence: float
+) -> tuple[float, FloatArray]:
     """Worst case over soft labels with plausible proportions, in nats, and those soft labels."""
     problem = comparison.problem
-    n, weights = problem.n_labelled, problem.weights
-    of_unlabelled = None if weights is None else weights[n:]
-    lower, upper = proportion_interval(problem.classes, problem.n_classes, confidence)
-    each = comparison.gains(joint)[n:]
-    soft_labels = worst_soft_labels(each, lower, upper, of_unlabelled)
+    lower, upper = proportion_interval(problem.class_counts, confidence)
+    each = gains(log_posteriors(problem, parameters), log_posteriors(problem, comparison.supervised))
+    weights = problem.rows.joined(problem.run(UnlabelledWeights())[1], 1)[:, 0]
+    soft_labels = worst_soft_labels(each, lower, upper, weights)
     per_row = np.where(soft_labels > 0, soft_labels * np.where(soft_labels > 0, each, 0.0), 0.0).sum(axis=1)
-    unlabelled = float(per_row.sum() if of_unlabelled is None else per_row @ of_unlabelled)
-    return comparison.labelled_gain(joint) + unlabelled, soft_labels
+    return comparison.assess(parameters).labelled_gain + float(per_row @ weights), soft_labels
 
 
 def fit_proportion_certified(
@@ -102,7 +113,7 @@ def fit_proportion_certified(
     pessimism: float = 1.0,
     max_iter: int = 30,
     tol: float = 1e-5,
-    validation_score: Callable[[Parameters], float] | None = None,
+    validation_score: ValidationScore | None = None,
 ) -> SafeFit:
     """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
 
@@ -111,27 +122,28 @@ def fit_proportion_certified(
     counts the steps on the parameters.
     """
     comparison = Comparison(problem, supervised, conditional=True)
-    n = problem.n_labelled
     parameters, best, best_value = supervised, supervised, 0.0
-    joint = problem.joint(supervised)
-    _, soft_labels = restricted_worst_case(comparison, joint, confidence)
-    average = optimistic(joint[n:])
-    best_soft_labels = average
+    _, soft_labels = restricted_worst_case(comparison, supervised, confidence)
+    average = np.exp(log_posteriors(problem, supervised))
+    kept = best_kept = comparison.start
     history: list[dict[str, Any]] = []
     converged = False
     for iteration in range(1, max(2, max_iter // STEPS_ON_PARAMETERS + 1)):
-        target = pessimism * soft_labels + (1 - pessimism) * optimistic(joint[n:])
+        target = pessimism * soft_labels + (1 - pessimism) * np.exp(log_posteriors(problem, parameters))
         average = average + (target - average) / (iteration + 1)
-        evidence = problem.complete_evidence(average, conditional=True)
-        parameters = improve(problem, parameters, evidence, conditional=True, max_iter=STEPS_ON_PARAMETERS, tol=tol)
-        joint = problem.joint(parameters)
-        value, soft_labels = restricted_worst_case(comparison, joint, confidence)
-        history.append({"objective": value, "contrast": comparison.contrast(joint, average), "worst_case": value})
+        kept = comparison.at(average)
+        expectation = problem.expectation(kept, tilt=0.0, conditional=True)
+        parameters = improve(
+            expectation, parameters, problem.prior, conditional=True, max_iter=STEPS_ON_PARAMETERS, tol=tol
+        )
+        value, soft_labels = restricted_worst_case(comparison, parameters, confidence)
+        contrast = comparison.assess(parameters, kept).contrast
+        history.append({"objective": value, "contrast": contrast, "worst_case": value})
         if validation_score is not None:
             history[-1]["validation_score"] = validation_score(parameters)
         if value > best_value or pessimism < 1:
-            best, best_value, best_soft_labels = parameters, value, average
+            best, best_value, best_kept = parameters, value, kept
         if iteration > 5 and abs(value - history[-2]["worst_case"]) < tol * problem.total_weight:
             converged = True
             break
-    return SafeFit(best, best_soft_labels, history, converged, fallback=best is supervised)
+    return SafeFit(best, best_kept, history, converged, fallback=best is supervised)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
 from safespn.typing import ArrayLike, FloatArray
 
@@ -46,23 +45,12 @@ def project_simplex(Q: ArrayLike) -> FloatArray:
     return np.asarray(result / result.sum(axis=1, keepdims=True))
 
 
-def optimistic(joint: FloatArray) -> FloatArray:
-    """The model's own soft labels: its class posteriors, uniform for a row of zero density; shape as ``joint``."""
-    possible = np.isfinite(joint).any(axis=1, keepdims=True)
-    return np.asarray(softmax(np.where(possible, joint, 0.0), axis=1))
-
-
 def log_posterior(joint: FloatArray) -> FloatArray:
     """Log class posteriors of a class joint, exact at any scale; a row of zero density stays at minus infinity."""
     top = joint.max(axis=1, keepdims=True)
     shifted = joint - np.where(np.isfinite(top), top, 0.0)
     total = np.logaddexp.reduce(shifted, axis=1, keepdims=True)
     return np.asarray(shifted - np.where(np.isfinite(total), total, 0.0))
-
-
-def pessimistic(gains: FloatArray, temperature: float) -> FloatArray:
-    """The smoothed worst soft labels against a rival: proportional to ``exp(-gain / temperature)``."""
-    return np.asarray(softmax(np.clip(-gains / temperature, -1e300, 1e300), axis=1))
 
 
 def dirichlet(n_rows: int, n_classes: int, generator: np.random.Generator) -> FloatArray:

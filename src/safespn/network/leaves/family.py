@@ -184,6 +184,13 @@ class LeafFamily(ABC):
         A leaf that no row reaches keeps its parameters.
         """
 
+    def restated(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
+        """Return the terms' statistics relative to ``new`` parameters instead of ``old`` ones.
+
+        The same for families whose statistics do not depend on parameters, as those of linear and table terms.
+        """
+        return statistics
+
     def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         """Move parameters that break the prior's hard bounds on to the bound."""
         return parameters

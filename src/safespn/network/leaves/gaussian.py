@@ -47,6 +47,12 @@ class GaussianFamily(UnivariateFamily):
         floor = np.maximum(prior.variance_floor_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
         return np.column_stack([new_mean, np.maximum(new_variance, floor)])
 
+    def restated(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
+        flow, first, second = statistics[0].T
+        ratio, shift = np.sqrt(old[:, 1] / new[:, 1]), (old[:, 0] - new[:, 0]) / np.sqrt(new[:, 1])
+        moved = ratio * first + shift * flow
+        return (np.column_stack([flow, moved, ratio**2 * second + 2 * ratio * shift * first + shift**2 * flow]),)
+
     def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         return np.column_stack(
             [parameters[:, 0], np.maximum(parameters[:, 1], prior.variance_floor_of(leaves.columns[:, 0]))]

@@ -62,6 +62,19 @@ class MultivariateGaussianFamily(LeafFamily):
         new_covariance = np.where(mass > 0, new_covariance, covariance)
         return self._join(np.where(reached[:, None], new_mean, mean), new_covariance)
 
+    def restated(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
+        (mean, covariance), (new_mean, new_covariance) = self._split(old), self._split(new)
+        flow, first, second = self._moments(statistics[0])
+        whitening = np.linalg.inv(np.linalg.cholesky(new_covariance))
+        change = whitening @ np.linalg.cholesky(covariance)
+        shift = np.einsum("lij,lj->li", whitening, mean - new_mean)
+        moved = np.einsum("lij,lj->li", change, first)
+        crossed = moved[:, :, None] * shift[:, None, :]
+        spread = shift[:, :, None] * shift[:, None, :]
+        new_second = change @ second @ change.mT + crossed + crossed.mT + flow[:, None, None] * spread
+        new_first = moved + flow[:, None] * shift
+        return (np.concatenate([flow[:, None], new_first, new_second.reshape(len(flow), -1)], axis=1),)
+
     def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         mean, covariance = self._split(parameters)
         return self._join(mean, _floored(covariance, prior.variance_floor_of(leaves.columns)))

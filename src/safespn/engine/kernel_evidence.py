@@ -1,0 +1,81 @@
+"""Evidence at the root inside the compiled kernels: which share of a row each of the root's edges gets."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from safespn.engine.evidence import SMALLEST_LOG_JOINT
+from safespn.engine.kernel_arguments import Answers
+from safespn.engine.kernel_arithmetic import softmax
+from safespn.engine.kernel_vectors import LENGTH, fill, larger, load, store
+from safespn.typing import FloatArray
+
+LARGEST_LOGIT = 1e300
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def read_evidence(
+    share: FloatArray,
+    joint: FloatArray,
+    work: FloatArray,
+    log_factor: FloatArray,
+    tilt: float,
+    hard: bool,
+    begin: int,
+    n: int,
+    padded: int,
+    constants: FloatArray,
+) -> None:
+    """Compute ``softmax_k(tilt * joint + log_factor)``; its log total goes to the first row of ``work``."""
+    for k in range(len(joint)):
+        for r in range(0, padded, LENGTH):
+            a = load(joint, k, r)
+            if tilt < 0.0:
+                a = larger(a, fill(SMALLEST_LOG_JOINT))
+            store(share, k, r, a * tilt if tilt != 0.0 else fill(0.0))
+        if len(log_factor) > 0:
+            for r in range(n):
+                share[k, r] += log_factor[begin + r, k]
+    softmax(share, padded, hard, work, constants)
+
+
+@njit(nogil=True, error_model="numpy", forceinline=True)
+def answer(
+    share: FloatArray,
+    target: FloatArray,
+    joint: FloatArray,
+    work: FloatArray,
+    answers: Answers,
+    begin: int,
+    n: int,
+    padded: int,
+    constants: FloatArray,
+) -> None:
+    """Move the soft labels of a block by :class:`safespn.engine.evidence.Response`, and share rows by them."""
+    n_classes, pessimism = len(joint), answers.pessimism
+    for k in range(n_classes):
+        for r in range(n):
+            gain = joint[k, r] - answers.rival[begin + r, k]
+            # A class that both models make impossible is no candidate for the worst.
+            logit = -gain / answers.temperature if gain == gain else -LARGEST_LOGIT
+            share[k, r] = min(max(logit, -LARGEST_LOGIT), LARGEST_LOGIT)
+        share[k, n:padded] = 0.0
+    softmax(share, padded, False, work, constants)
+    if pessimism < 1.0:
+        target[:] = joint
+        softmax(target, padded, False, work, constants)
+        for r in range(n):
+            possible = False
+            for k in range(n_classes):
+                possible = possible or joint[k, r] > -np.inf
+            for k in range(n_classes):
+                own = target[k, r] if possible else 1.0 / n_classes
+                share[k, r] = pessimism * share[k, r] + (1.0 - pessimism) * own
+    for k in range(n_classes):
+        for r in range(n):
+            before = answers.soft_labels[begin + r, k]
+            if answers.is_free[begin + r]:
+                before += answers.rate * (share[k, r] - before)
+                answers.soft_labels[begin + r, k] = before
+            share[k, r] = before

@@ -1,0 +1,217 @@
+"""Rows in the partitions of Dask collections: one task for each partition, summaries added up in a tree.
+
+Nothing here is gathered but summaries and samples. What is kept with a part is the result of its last task, which Dask
+holds where it was computed; when a worker is lost, Dask computes it again from what led to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import add
+from typing import Any
+from uuid import uuid4
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.delayed import Delayed, delayed
+
+from safespn.network.structure import Structure
+from safespn.rows.memory import MemoryRows
+from safespn.rows.parts import Kept, Part, Task
+from safespn.typing import FloatArray, IntArray
+
+FAN_IN = 8
+LABELLED_IN_MEMORY = 1_000_000
+"""Labelled rows are gathered up to this number; more of them stay in partitions."""
+
+
+class DaskRows:
+    """Rows in partitions.
+
+    Parameters
+    ----------
+    parts : list of Delayed
+        Promises of :class:`Part`, none of them empty.
+    counts : array of shape (n_parts, n_classes + 1)
+        Rows of each class and, last, of unknown class in each part.
+    weight_totals : array of shape (n_parts, n_classes + 1)
+    names : list of str
+        What to call each part in errors.
+    keeps : bool
+        Let Dask hold what is kept with the parts; otherwise it is computed again whenever it is needed.
+    """
+
+    def __init__(
+        self, parts: list[Delayed], counts: IntArray, weight_totals: FloatArray, names: list[str], keeps: bool
+    ) -> None:
+        self.parts, self.names, self.keeps = parts, names, keeps
+        self._counts, self._weight_totals = counts, weight_totals
+        self._structures: dict[int, tuple[Structure, Delayed]] = {}
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.parts)
+
+    @property
+    def counts(self) -> IntArray:
+        return np.asarray(self._counts.sum(axis=0))
+
+    @property
+    def weight_totals(self) -> FloatArray:
+        return np.asarray(self._weight_totals.sum(axis=0))
+
+    def run(self, task: Task, structure: Structure, kept: Kept | None = None) -> tuple[Any, Kept]:
+        """Run a task on every part; return the sum of the summaries and promises of what each part keeps."""
+        token = uuid4().hex
+        shared = delayed(task, name=f"safespn-task-{token}", traverse=False)
+        wiring = self._shared(structure)
+        results = [
+            delayed(_run)(
+                shared, wiring, part, before, self.names[number], dask_key_name=f"safespn-part-{number}-{token}"
+            )
+            for number, (part, before) in enumerate(zip(self.parts, kept or [None] * self.n_parts, strict=True))
+        ]
+        total = _tree(results, token)
+        try:
+            if not self.keeps:
+                return total.compute(), results
+            total, *results = dask.persist(total, *results)
+            return total.compute(), results
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def _shared(self, structure: Structure) -> Delayed:
+        """Promise of a structure, sent to each worker once."""
+        if id(structure) not in self._structures:
+            promise = delayed(structure, name=f"safespn-structure-{uuid4().hex}", traverse=False)
+            self._structures[id(structure)] = (structure, dask.persist(promise)[0])
+        return self._structures[id(structure)][1]
+
+    def _explained(self, error: Exception) -> Exception:
+        """Say which block was lost with its workers; other errors name their block themselves."""
+        if type(error).__name__ != "KilledWorker":
+            return error
+        key = getattr(error, "task", "")
+        which = [
+            name
+            for number, (name, part) in enumerate(zip(self.names, self.parts, strict=True))
+            if f"{key}".startswith(f"safespn-part-{number}-") or key in part.dask
+        ]
+        return MemoryError(
+            f"{which[0] if which else key}: every worker that computed it died, probably out of memory; "
+            "use smaller partitions or workers with more memory"
+        )
+
+    def labelled(self) -> MemoryRows | DaskRows:
+        """Return the rows whose class is known, gathered unless there are very many."""
+        counts = self.counts
+        if counts[:-1].sum() <= LABELLED_IN_MEMORY:
+            known = self.fetch([*map(np.arange, counts[:-1].tolist()), np.arange(0)])
+            return MemoryRows(known.table, known.codes, len(counts) - 1, known.weights)
+        chosen = np.nonzero(self._counts[:, :-1].sum(axis=1))[0].tolist()
+        parts = dask.persist(*[delayed(_labelled)(self.parts[number]) for number in chosen])
+        without = np.append(np.ones(len(counts) - 1), 0)
+        return DaskRows(
+            list(parts),
+            self._counts[chosen] * without.astype(np.intp),
+            self._weight_totals[chosen] * without,
+            [self.names[number] for number in chosen],
+            self.keeps,
+        )
+
+    def fetch(self, places: Sequence[IntArray]) -> Part:
+        """Bring some rows into memory: for each class, and last for unknown class, numbers among the rows of it."""
+        starts = np.cumsum(self._counts, axis=0) - self._counts
+        wanted = []
+        for number, part in enumerate(self.parts):
+            ends = starts[number] + self._counts[number]
+            inside = [
+                of_class[np.searchsorted(of_class, start) : np.searchsorted(of_class, end)] - start
+                for of_class, start, end in zip(places, starts[number], ends, strict=True)
+            ]
+            if any(len(of_class) for of_class in inside):
+                wanted.append(delayed(_fetch)(part, inside, self.names[number]))
+        try:
+            found: tuple[Part, ...] = dask.compute(*wanted)
+        except Exception as error:
+            raise self._explained(error) from error
+        weights = None if found[0].weights is None else np.concatenate([each.weights for each in found])
+        return Part(
+            np.concatenate([each.table for each in found]), np.concatenate([each.codes for each in found]), weights
+        )
+
+    def batches(self, n_rows: int, generator: np.random.Generator) -> Iterator[DaskRows]:
+        """Yield all parts once, in random order, as many at a time as hold about so many rows."""
+        order = generator.permutation(self.n_parts)
+        seen = np.cumsum(self._counts.sum(axis=1)[order])
+        n_batches = max(1, round(int(seen[-1]) / n_rows))
+        ends = np.unique(np.searchsorted(seen, seen[-1] * np.arange(1, n_batches + 1) / n_batches) + 1)
+        for start, end in pairwise([0, *ends.tolist()]):
+            chosen = order[start:end]
+            parts, names = [self.parts[number] for number in chosen], [self.names[number] for number in chosen]
+            yield DaskRows(parts, self._counts[chosen], self._weight_totals[chosen], names, self.keeps)
+
+    def joined(self, kept: Kept, n_columns: int) -> Any:
+        """Join arrays that were kept, one for each part with its unlabelled rows only, into one lazy array."""
+        arrays = [
+            da.from_delayed(delayed(_kept)(promise), shape=(int(count), n_columns), dtype=np.float64)
+            for promise, count in zip(kept, self._counts[:, -1], strict=True)
+        ]
+        return da.concatenate(arrays)
+
+    def pairs(self, kept: Kept, of_unlabelled: FloatArray) -> Kept:
+        """Pair what is kept with each part with its share of an array over all unlabelled rows."""
+        shares = np.split(of_unlabelled, np.cumsum(self._counts[:, -1])[:-1])
+        return [delayed(_pair)(promise, share) for promise, share in zip(kept, shares, strict=True)]
+
+
+def _run(task: Task, structure: Structure, part: Part, before: tuple[Any, Any] | None, name: str) -> tuple[Any, Any]:
+    try:
+        return task(structure, part, None if before is None else before[1])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _tree(results: list[Delayed], token: str) -> Delayed:
+    """Add up the summaries of results, a few at a time."""
+    level, summaries = (
+        0,
+        [
+            delayed(_add_summaries)(results[start : start + FAN_IN], dask_key_name=f"safespn-sum-0-{start}-{token}")
+            for start in range(0, len(results), FAN_IN)
+        ],
+    )
+    while len(summaries) > 1:
+        level += 1
+        summaries = [
+            delayed(_add)(summaries[start : start + FAN_IN], dask_key_name=f"safespn-sum-{level}-{start}-{token}")
+            for start in range(0, len(summaries), FAN_IN)
+        ]
+    return summaries[0]
+
+
+def _add_summaries(results: list[tuple[Any, Any]]) -> Any:
+    return _add([summary for summary, _ in results])
+
+
+def _add(summaries: list[Any]) -> Any:
+    return None if summaries[0] is None else reduce(add, summaries)
+
+
+def _fetch(part: Part, places: list[IntArray], name: str) -> Part:
+    return part.take(part.rows_at(places))
+
+
+def _labelled(part: Part) -> Part:
+    return part.take(~part.is_unlabelled)
+
+
+def _kept(result: tuple[Any, Any]) -> Any:
+    return result[1]
+
+
+def _pair(result: tuple[Any, Any], share: FloatArray) -> tuple[None, tuple[Any, FloatArray]]:
+    return None, (result[1], share)

@@ -1,0 +1,111 @@
+"""Rows in memory: parts are views of the table, and threads work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from safespn.engine.threads import in_order, n_threads, single_threaded_blas
+from safespn.network.structure import Structure
+from safespn.rows.parts import Kept, Part, Task
+from safespn.typing import AnyArray, FloatArray, IntArray
+
+ROWS_PER_PART = 10_272
+"""As many as the compiled pass takes at once; short enough that what is computed for a part stays in cache."""
+
+
+class MemoryRows:
+    """Rows of a table in memory.
+
+    Parameters
+    ----------
+    table : array of shape (n_rows, n_columns)
+    codes : array of shape (n_rows,)
+        Class of each row, -1 where it is unknown.
+    n_classes : int
+    weights : array of shape (n_rows,) or None
+    n_jobs : int or None
+        Number of threads; None for one on short tables and one per core on long ones.
+    """
+
+    def __init__(
+        self,
+        table: AnyArray,
+        codes: IntArray,
+        n_classes: int,
+        weights: FloatArray | None = None,
+        n_jobs: int | None = None,
+        rows_per_part: int = ROWS_PER_PART,
+    ) -> None:
+        self.whole, self.n_classes = Part(table, codes, weights), n_classes
+        self.n_threads = n_threads(len(table), n_jobs)
+        self.parts = [
+            replace(self.whole.take(slice(start, start + rows_per_part)), number=number)
+            for number, start in enumerate(range(0, len(table), rows_per_part))
+        ]
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.parts)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        return np.bincount(self._strata, minlength=self.n_classes + 1)
+
+    @cached_property
+    def weight_totals(self) -> FloatArray:
+        return np.bincount(self._strata, self.whole.weights, minlength=self.n_classes + 1).astype(np.float64)
+
+    @property
+    def _strata(self) -> IntArray:
+        return np.where(self.whole.is_unlabelled, self.n_classes, self.whole.codes)
+
+    def run(self, task: Task, structure: Structure, kept: Kept | None = None) -> tuple[Any, Kept]:
+        """Run a task on every part; return the sum of the summaries and what each part keeps."""
+        given = kept or [None] * self.n_parts
+        keeps: list[Any] = []
+
+        def summary(result: tuple[Any, Any]) -> Any:
+            keeps.append(result[1])
+            return result[0]
+
+        def work(which: int) -> tuple[Any, Any]:
+            return task(structure, self.parts[which], given[which])
+
+        with single_threaded_blas():
+            threads = 1 if self.n_parts == 1 else self.n_threads
+            summaries = map(summary, in_order(work, range(self.n_parts), threads))
+            total = reduce(lambda ours, theirs: None if ours is None else add(ours, theirs), summaries)
+        return total, keeps
+
+    def labelled(self) -> MemoryRows:
+        """Return the rows whose class is known."""
+        known = self.whole.take(~self.whole.is_unlabelled)
+        return MemoryRows(known.table, known.codes, self.n_classes, known.weights, self.n_threads)
+
+    def fetch(self, places: Sequence[IntArray]) -> Part:
+        """Return some rows: for each class, and last for unknown class, numbers among the rows of it."""
+        if all(len(of_class) == count for of_class, count in zip(places, self.counts, strict=True)):
+            return self.whole
+        return self.whole.take(self.whole.rows_at(places))
+
+    def batches(self, n_rows: int, generator: np.random.Generator) -> Iterator[MemoryRows]:
+        """Yield all rows once, in random mini-batches of about so many rows."""
+        n_batches = max(1, round(len(self.whole.codes) / n_rows))
+        for chosen in np.array_split(generator.permutation(len(self.whole.codes)), n_batches):
+            batch = self.whole.take(np.sort(chosen))
+            yield MemoryRows(batch.table, batch.codes, self.n_classes, batch.weights, self.n_threads)
+
+    def joined(self, kept: Kept, n_columns: int) -> FloatArray:
+        """Join arrays that were kept, one for each part with its unlabelled rows only, into one array."""
+        return np.concatenate(kept) if kept else np.empty((0, n_columns))
+
+    def pairs(self, kept: Kept, of_unlabelled: FloatArray) -> Kept:
+        """Pair what is kept with each part with its share of an array over all unlabelled rows."""
+        ends = np.cumsum([int(part.is_unlabelled.sum()) for part in self.parts])
+        return list(zip(kept, np.split(of_unlabelled, ends[:-1]), strict=True))

@@ -1,0 +1,71 @@
+"""Some of the rows: those that count, those to check with, and a sample that fits in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from safespn.rows.parts import Part, Rows
+from safespn.typing import FloatArray, IntArray
+
+
+def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
+    """Draw ``size`` rows, stratified by class, with weights that make them stand for all rows.
+
+    Labelled rows get at most half of the places, unless there are too few others. What is drawn depends on the order
+    of the rows, not on how they are divided into parts. Where there are no more rows than ``size``, all are returned.
+    """
+    counts = rows.counts
+    n_drawn = _places(counts, size)
+    drawn = [
+        np.arange(count) if count == places else np.sort(generator.choice(count, places, replace=False))
+        for count, places in zip(counts.tolist(), n_drawn.tolist(), strict=True)
+    ]
+    sample = rows.fetch(drawn)
+    if (n_drawn == counts).all():
+        return sample
+    each = np.ones(len(sample.codes)) if sample.weights is None else sample.weights
+    # The code -1 of unlabelled rows picks the last entry, which is theirs.
+    return replace(sample, weights=each * (counts / np.maximum(n_drawn, 1))[sample.codes])
+
+
+def _places(counts: IntArray, size: int) -> IntArray:
+    """Share the places of a sample among the classes and the unlabelled rows (last)."""
+    if counts.sum() <= size:
+        return counts
+    n_labelled, n_unlabelled = int(counts[:-1].sum()), int(counts[-1])
+    of_labelled = min(n_labelled, max(size // 2, size - n_unlabelled))
+    shares = np.maximum(np.floor(counts[:-1] * (of_labelled / n_labelled)), np.minimum(counts[:-1], 1))
+    return np.append(shares, min(n_unlabelled, size - of_labelled)).astype(np.intp)
+
+
+def drop_weightless(part: Part) -> Part:
+    """Drop rows of weight zero, so that they act as if they were not there."""
+    if part.weights is None:
+        return part
+    kept = part.take(part.weights > 0)
+    gone = sorted(set(part.codes[part.codes >= 0].tolist()) - set(kept.codes[kept.codes >= 0].tolist()))
+    if gone:
+        raise ValueError(f"all labelled rows of class number {gone[0]} have weight zero")
+    return kept
+
+
+def split_validation(
+    part: Part, share: float, generator: np.random.Generator
+) -> tuple[Part, tuple[FloatArray, IntArray]]:
+    """Set a share of the labelled rows of each class aside, but leave at least one row of each class.
+
+    Returns
+    -------
+    part : Part
+        The other rows.
+    table, codes : arrays
+        Those set aside, and their classes.
+    """
+    chosen: list[int] = []
+    for code in range(int(part.codes.max()) + 1):
+        rows = generator.permutation(np.nonzero(part.codes == code)[0])
+        chosen.extend(rows[: min(round(share * len(rows)), len(rows) - 1)].tolist())
+    kept = np.setdiff1d(np.arange(len(part.codes)), chosen)
+    return part.take(kept), (part.table[chosen], part.codes[chosen])
