@@ -93,8 +93,8 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
     n_jobs : int, optional
         Number of threads; None uses all cores for long tables, and one for short ones and inside workers of joblib.
     sample_size : int
-        Rows that the structure is learned from, and choices are made with; stratified by class, weighted to stand for
-        all rows. Everything else sees all rows.
+        Rows that the structure is learned from, and choices are made with: a sample stratified by class where there
+        are more. Everything else sees all rows.
     batch_size : int, optional
         Rows per mini-batch of stepwise EM, for certified generative fits where passes over all rows are too slow: one
         iteration is then one pass in mini-batches. The certificate is still that of all rows.

@@ -11,10 +11,11 @@ from safespn.typing import FloatArray, IntArray
 
 
 def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
-    """Draw ``size`` rows, stratified by class, with weights that make them stand for all rows.
+    """Draw ``size`` rows, stratified by class, with weights that give the strata their shares of all rows.
 
-    Labelled rows get at most half of the places, unless there are too few others. What is drawn depends on the order
-    of the rows, not on how they are divided into parts. Where there are no more rows than ``size``, all are returned.
+    Weights are one on average: structure learning takes them as numbers of rows, and no more were seen. Labelled rows
+    get at most half of the places, unless there are too few others. What is drawn depends on the order of the rows, not
+    on how they are divided into parts. Where there are no more rows than ``size``, all are returned.
     """
     counts = rows.counts
     n_drawn = _places(counts, size)
@@ -26,8 +27,9 @@ def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
     if (n_drawn == counts).all():
         return sample
     each = np.ones(len(sample.codes)) if sample.weights is None else sample.weights
+    share = counts / counts.sum() / np.maximum(n_drawn / n_drawn.sum(), 1e-300)
     # The code -1 of unlabelled rows picks the last entry, which is theirs.
-    return replace(sample, weights=each * (counts / np.maximum(n_drawn, 1))[sample.codes])
+    return replace(sample, weights=each * share[sample.codes])
 
 
 def _places(counts: IntArray, size: int) -> IntArray:
