@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench pages clean
 
 demo: .venv/installed
 	$(BIN)/safespn demo
@@ -20,6 +20,9 @@ format: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/engine/run.py
+
+pages: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.documentation
 
 clean:
 	rm -rf .venv .peers
