@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+import typer
+
+import safespn
+from safespn import baselines, plotting
+from safespn.cli.app import app
 from tests.documentation import PAGES, ROOT, agrees, blocks, run_page
 
 WITH_CODE = [page for page in PAGES if blocks(page.read_text(encoding="utf-8"))]
@@ -78,5 +84,22 @@ def test_page(page, tmp_path, monkeypatch):
         assert part.true, f"the page shows\n{part.shown}\nbut its code prints\n{part.printed}"
 
 
-def test_readme_has_code():
-    assert ROOT / "README.md" in WITH_CODE
+def test_pages_that_must_have_code():
+    assert {"README.md", "index.md", "guarantees.md"} < {page.name for page in WITH_CODE}
+    assert set((ROOT / "docs" / "tutorials").glob("*.md")) <= set(WITH_CODE)
+
+
+def test_reference_has_every_public_name():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    names = {*safespn.__all__, *plotting.__all__, *baselines.__all__} - {"__version__"}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_reference_has_every_option():
+    text = (ROOT / "docs" / "api" / "command-line.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in text.split("## safespn ")[1:]}
+    commands = typer.main.get_command(app).commands
+    assert set(sections) == set(commands)
+    for name, command in commands.items():
+        options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
+        assert [option for option in options if f"`{option}`" not in sections[name]] == []
