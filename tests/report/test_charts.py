@@ -25,6 +25,11 @@ def test_ticks(low, high, texts):
     assert [text for _, text in nice_ticks(low, high, 5)] == texts
 
 
+def test_numbers_of_labels_get_whole_ticks():
+    chart = Chart("t", "d", "labels", "", [Mark("line", np.array([9.0, 12.0]), np.array([0.1, 0.2]))])
+    assert [tick.text for tick in draw(chart).x_ticks] == ["9", "10", "11", "12"]
+
+
 @given(st.floats(-1e9, 1e9), st.floats(1e-9, 1e9))
 def test_ticks_are_few_and_within_the_range(low, width):
     high = low + width

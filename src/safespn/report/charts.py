@@ -122,7 +122,8 @@ def draw(chart: Chart) -> Drawing:
         path = _PATHS[mark.shape](across(mark.x), up(mark.y), base, half)
         shapes.append(Shape(path, mark.shape, mark.colour % N_COLOURS, mark.dashed or mark.colour >= N_COLOURS))
     names, slanted = _names(chart.x_names or [])
-    x_texts = nice_ticks(x_low, x_high, 5) if chart.x_names is None else enumerate(names)
+    whole = all((mark.x == np.round(mark.x)).all() for mark in chart.marks)
+    x_texts = nice_ticks(x_low, x_high, 5, whole=whole) if chart.x_names is None else enumerate(names)
     x_ticks = [Tick(float(across(np.array(value))), text) for value, text in x_texts]
     y_ticks = [Tick(float(up(np.array(value))), text) for value, text in nice_ticks(y_low, y_high, 4)]
     return Drawing(chart, shapes, x_ticks, y_ticks, slanted)
@@ -147,11 +148,12 @@ def _clipped(values: FloatArray) -> FloatArray:
     return np.where(np.abs(values) < LARGEST, values, np.nan)
 
 
-def nice_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
-    """Choose about so many round numbers within a range, each with its text."""
+def nice_ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[tuple[float, str]]:
+    """Choose about so many round (or whole) numbers within a range, each with its text."""
     rough = (high - low) / about
     power = 10.0 ** np.floor(np.log10(rough))
     step = float(power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough)))
+    step = max(step, 1.0) if whole else step
     values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step + 0.0  # no -0
     decimals = max(0, int(-np.floor(np.log10(step) + 1e-9)))
     largest = max(abs(low), abs(high))

@@ -179,7 +179,7 @@ def _curve_chart(evaluation: Evaluation, title: str, supervised: str, safe: str)
         title,
         f"{title} with {int(sizes[0])} to {int(sizes[-1])} labels: {'; '.join(texts)}. Bands hold 80 % of trials.",
         "labelled rows",
-        title.lower(),
+        "",
         marks,
         [(SUPERVISED, "supervised", True), (SAFE, "safe", False)],
     )
