@@ -125,9 +125,14 @@ def _run(command: str) -> tuple[int, str]:
 def agrees(shown: str, printed: str) -> bool:
     """Whether a page shows what was printed: the same words, and nearly the same numbers."""
     parts = [_words(part) for part in re.split(rf"^{LEFT_OUT}\n", shown, flags=re.MULTILINE)]
-    pattern = ".*".join(re.escape(NUMBER.sub("#", part)) for part in parts)
-    found = re.fullmatch(pattern, NUMBER.sub("#", _words(printed)), re.DOTALL)
+    pattern = ".*".join(re.escape(_shape(part)) for part in parts)
+    found = re.fullmatch(pattern, _shape(printed), re.DOTALL)
     return found is not None and _close(_numbers(" ".join(parts)), _numbers(printed))
+
+
+def _shape(text: str) -> str:
+    """A text without its numbers."""
+    return NUMBER.sub("#", _words(text))
 
 
 def _words(text: str) -> str:
@@ -144,6 +149,17 @@ def _close(shown: list[float], printed: list[float]) -> bool:
     return all(any(math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) for b in rest) for a in shown)
 
 
+def renewed(shown: str, printed: str) -> str:
+    """What a page shows in place of an output that has changed; lines left out at its beginning stay left out."""
+    left_out, _, rest = shown.partition(f"{LEFT_OUT}\n")
+    lines = printed.splitlines(keepends=True)
+    begins = [_shape(line) for line in lines]
+    first = _shape(rest.partition("\n")[0])
+    if left_out or first not in begins:
+        return printed
+    return f"{LEFT_OUT}\n{''.join(lines[begins.index(first) :])}"
+
+
 def update(page: Path) -> None:
     """Write into a page what its blocks print now."""
     text = page.read_text(encoding="utf-8")
@@ -152,7 +168,7 @@ def update(page: Path) -> None:
         changed = [shown for shown in run_page(text, str(page)) if not shown.true]
         os.chdir(ROOT)
     for shown in reversed(changed):
-        text = text[: shown.start] + shown.printed + text[shown.end :]
+        text = text[: shown.start] + renewed(shown.shown, shown.printed) + text[shown.end :]
     page.write_text(text, encoding="utf-8")
 
 

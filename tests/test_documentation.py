@@ -10,7 +10,7 @@ import typer
 import safespn
 from safespn import baselines, plotting
 from safespn.cli.app import app
-from tests.documentation import PAGES, ROOT, agrees, blocks, run_page
+from tests.documentation import PAGES, ROOT, agrees, blocks, renewed, run_page
 
 WITH_CODE = [page for page in PAGES if blocks(page.read_text(encoding="utf-8"))]
 
@@ -73,6 +73,19 @@ def test_pages_that_are_wrong(tmp_path, monkeypatch, block, mistake):
 )
 def test_words_agree_and_numbers_nearly(shown, printed, expected):
     assert agrees(shown, printed) == expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "expected"),
+    [
+        ("first 1\n", "first 2\nsecond\n", "first 2\nsecond\n"),
+        ("…\nlast 1\n", "first\nlast 2\nmore\n", "…\nlast 2\nmore\n"),
+        ("…\nlast 1\n", "all is new\n", "all is new\n"),
+    ],
+)
+def test_pages_are_renewed(shown, printed, expected):
+    assert renewed(shown, printed) == expected
+    assert agrees(expected, printed)
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
