@@ -127,7 +127,8 @@ def _blocks(values: Any, X: Any, tables: list[Any], name: str) -> list[Any]:
     lengths = compute([(f"block {number}", delayed(len)(table)) for number, table in enumerate(tables)])
     if sum(lengths) != len(whole):
         raise ValueError(f"X has {sum(lengths)} rows but {name} has {len(whole)} entries")
-    return np.split(whole, np.cumsum(lengths)[:-1])
+    # Held by Dask, so that they do not travel with every pass.
+    return list(dask.persist(*[delayed(block) for block in np.split(whole, np.cumsum(lengths)[:-1])]))
 
 
 def _summarise(table: Any, labels: Any, weights: Any, unlabeled: Any, name: str) -> BlockSummary:
