@@ -182,24 +182,23 @@ def _run(task: Task, structure: Structure, part: Part, before: tuple[Any, Any] |
 
 def _tree(results: list[Delayed], token: str) -> Delayed:
     """Add up the summaries of results, a few at a time."""
-    level, summaries = (
-        0,
-        [
-            delayed(_add_summaries)(results[start : start + FAN_IN], dask_key_name=f"safespn-sum-0-{start}-{token}")
-            for start in range(0, len(results), FAN_IN)
-        ],
-    )
-    while len(summaries) > 1:
-        level += 1
+    # Apart from what is kept, so that only summaries travel between workers.
+    summaries = [
+        delayed(_summary)(result, dask_key_name=f"safespn-summary-{number}-{token}")
+        for number, result in enumerate(results)
+    ]
+    level = 0
+    while level == 0 or len(summaries) > 1:
         summaries = [
             delayed(_add)(summaries[start : start + FAN_IN], dask_key_name=f"safespn-sum-{level}-{start}-{token}")
             for start in range(0, len(summaries), FAN_IN)
         ]
+        level += 1
     return summaries[0]
 
 
-def _add_summaries(results: list[tuple[Any, Any]]) -> Any:
-    return _add([summary for summary, _ in results])
+def _summary(result: tuple[Any, Any]) -> Any:
+    return result[0]
 
 
 def _add(summaries: list[Any]) -> Any:
