@@ -92,12 +92,12 @@ class TableFile:
             if tell is not None:
                 tell(share)
 
-    def read(self) -> dict[str, AnyArray]:
-        """Read all rows."""
-        chunks = list(self.chunks())
+    def read(self, columns: Sequence[str] | None = None, rows: IntArray | None = None) -> dict[str, AnyArray]:
+        """Read rows at once, all by default; see :meth:`chunks`."""
+        chunks = list(self.chunks(columns, rows=rows))
         if not chunks:
-            raise TableError(f"{self.path}: the file has column names but no rows; add rows below the first line")
-        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in self.names}
+            raise no_rows(self.path)
+        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in columns or self.names}
 
     def _batches(self, columns: list[str], rows: IntArray | None) -> Iterator[_Batch]:
         batches = _parquet_batches(self.path, columns, rows)
@@ -135,6 +135,11 @@ def open_table(path: Path) -> TableFile:
     dialect = find_dialect(path)
     _check_names(path, dialect.names)
     return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect)
+
+
+def no_rows(path: Path) -> TableError:
+    """What to say about a table without rows."""
+    return TableError(f"{path}: the file has column names but no rows; add rows below the first line")
 
 
 def _check_names(path: Path, names: Iterable[str]) -> None:

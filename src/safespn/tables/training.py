@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -64,7 +65,7 @@ class TrainingTable:
 
     source: str
     target: str
-    features: pd.DataFrame
+    features: Any
     labels: AnyArray
     columns: list[ColumnType]
     choices: ColumnChoices = field(default_factory=ColumnChoices)
@@ -73,6 +74,15 @@ class TrainingTable:
     @property
     def is_labelled(self) -> BoolArray:
         return np.asarray(self.labels != UNLABELLED)
+
+    @property
+    def targets(self) -> Any:
+        """Labels as a fit takes them beside the features."""
+        return self.labels
+
+    def for_report(self, seed: int) -> tuple[TrainingTable, IntArray | slice]:
+        """Return the rows that a report is made from, and where its unlabelled rows are among all unlabelled rows."""
+        return self, slice(None)
 
     @property
     def warnings(self) -> list[str]:
