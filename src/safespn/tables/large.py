@@ -66,8 +66,12 @@ class LargeTable(TrainingTable):
 
     @property
     def targets(self) -> Any:
-        """Labels as a Dask array in the blocks of the features."""
-        return da.from_array(self.labels, chunks=(tuple(map(len, self.blocks)),), name=False)
+        """Labels as a Dask array in the blocks of the features.
+
+        Strings of fixed width are compared much faster than objects, but only those of one block are made at a time.
+        """
+        width = max(map(len, pd.unique(self.labels)))
+        return da.from_array(self.labels, chunks=(tuple(map(len, self.blocks)),), name=False).astype(f"U{width}")
 
     def for_report(self, seed: int) -> tuple[TrainingTable, IntArray]:
         """Draw rows for a report, stratified by class.

@@ -52,7 +52,7 @@ class TrainingTable:
         Where it came from.
     target : str
         Name of the target column.
-    features : DataFrame
+    features : DataFrame, or Dask data frame
         Numbers as float64, categories as strings; NaN or None where missing.
     labels : array of shape (n_rows,)
         Class names; ``UNLABELLED`` where there is none.
