@@ -137,35 +137,36 @@ class _Copy:
         """Write all rows in row groups of up to ``size`` rows."""
         categorical = [column.name for column in reader.types if column.kind == "categorical"]
         schema = pa.schema([(name, pa.string() if name in categorical else pa.float64()) for name in reader.names])
+        seen: dict[str, set[str]] = {name: set() for name in categorical if name not in reader.choices.categorical}
         with pa.parquet.ParquetWriter(path, schema) as writer:
-            gathered: list[pd.DataFrame] = []
+            gathered: list[pa.RecordBatch] = []
             for frame in reader.frames(str(reader.file.path), np.arange(n_rows)):
-                if gathered and sum(map(len, gathered)) + len(frame) > size:
-                    writer.write_table(cls._group(gathered, schema, reader))
+                for name, categories in seen.items():
+                    categories.update(frame[name].dropna().unique())
+                _check_categories(seen, reader)
+                if gathered and sum(batch.num_rows for batch in gathered) + len(frame) > size:
+                    writer.write_table(pa.Table.from_batches(gathered))
                     gathered = []
-                gathered.append(frame)
-            writer.write_table(cls._group(gathered, schema, reader))
+                gathered.append(pa.RecordBatch.from_pandas(frame, schema=schema, preserve_index=False))
+            writer.write_table(pa.Table.from_batches(gathered))
         return cls(path, categorical)
-
-    @staticmethod
-    def _group(frames: list[pd.DataFrame], schema: pa.Schema, reader: _Reader) -> pa.Table:
-        frame = pd.concat(frames, ignore_index=True)
-        for column in reader.types:
-            if column.kind == "categorical" and column.name not in reader.choices.categorical:
-                n_categories = frame[column.name].nunique()
-                if n_categories > MOST_CATEGORIES:
-                    raise TableError(
-                        f"{reader.file.path}: column {column.name!r} has {n_categories} different values in "
-                        f"{len(frame)} rows, but {column.reason} in the sample that decided its type; "
-                        f"pass --continuous, --categorical or --ignore {column.name!r}"
-                    )
-        return pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
 
     def __call__(self, number: int, block: range) -> pd.DataFrame:
         """Read one block."""
         with pa.parquet.ParquetFile(self.path, read_dictionary=self.categorical) as file:
             frame: pd.DataFrame = file.read_row_group(number).to_pandas()
         return frame
+
+
+def _check_categories(seen: dict[str, set[str]], reader: _Reader) -> None:
+    """Check that columns are categorical beyond the sample too."""
+    for column in reader.types:
+        if len(seen.get(column.name, ())) > MOST_CATEGORIES:
+            raise TableError(
+                f"{reader.file.path}: column {column.name!r} has more than {MOST_CATEGORIES} different values, but "
+                f"{column.reason} in the sample that decided its type; "
+                f"pass --continuous, --categorical or --ignore {column.name!r}"
+            )
 
 
 def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folder: Path, seed: int) -> LargeTable:
