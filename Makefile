@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench docs pages clean
 
 demo: .venv/installed
 	$(BIN)/safespn demo
@@ -21,8 +21,14 @@ format: .venv/installed
 bench: .venv/installed
 	$(BIN)/python benchmarks/engine/run.py
 
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+pages: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.documentation
+
 clean:
-	rm -rf .venv .peers
+	rm -rf .venv .peers site
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

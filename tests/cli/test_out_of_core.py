@@ -233,7 +233,7 @@ def test_the_report_is_made_from_a_sample_and_says_so(fit, tmp_path, monkeypatch
     page = (tmp_path / "r.html").read_text()
     size = re.search(r"t.parquet, a sample of (\d+ of 100 rows), \d\d labelled and \d\d unlabelled rows", page)
     assert size is not None
-    assert f"this report is made from a sample of {size[1]}, stratified by class; the fit saw all" in page
+    assert f"report is made from a sample of {size[1]}, stratified by class; the fit saw all" in page
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -17,12 +17,17 @@ from safespn.report.render import _environment
     [
         (0, 1, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
         (0, 100, ["0", "20", "40", "60", "80", "100"]),
-        (-1500, 1500, ["-1,500", "-1,000", "-500", "0", "500", "1,000", "1,500"]),
+        (-1500, 1500, ["−1,500", "−1,000", "−500", "0", "500", "1,000", "1,500"]),
         (0, 2e7, ["0", "5e+06", "1e+07", "1.5e+07", "2e+07"]),
     ],
 )
 def test_ticks(low, high, texts):
     assert [text for _, text in nice_ticks(low, high, 5)] == texts
+
+
+def test_numbers_of_labels_get_whole_ticks():
+    chart = Chart("t", "d", "labels", "", [Mark("line", np.array([9.0, 12.0]), np.array([0.1, 0.2]))])
+    assert [tick.text for tick in draw(chart).x_ticks] == ["9", "10", "11", "12"]
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-9, 1e9))
@@ -48,6 +53,30 @@ def test_any_numbers_make_a_picture_that_stays_in_its_frame(values):
     for across, up in re.findall(r"(-?[\d.]+),(-?[\d.]+)", line):
         assert LEFT - 0.1 <= float(across) <= WIDTH - RIGHT + 0.1
         assert TOP - 0.1 <= float(up) <= HEIGHT - BOTTOM + 0.1
+
+
+@pytest.mark.parametrize(
+    ("names", "slanted", "texts"),
+    [
+        (["no", "yes"], False, ["no", "yes"]),
+        (["north", "a very long name"], False, ["north", "a very long name"]),
+        (["Upper Austria", "Styria", "Tyrol", "Vienna"], True, ["Upper Aus…", "Styria", "Tyrol", "Vienna"]),
+        ([str(number) for number in range(12)], False, [str(number) for number in range(12)]),
+    ],
+)
+def test_every_category_is_named(names, slanted, texts):
+    places = np.arange(len(names), dtype=float)
+    drawing = draw(Chart("t", "d", "", "y", [Mark("bars", places, places)], x_names=names))
+    assert [tick.text for tick in drawing.x_ticks] == texts
+    assert drawing.slanted == slanted
+
+
+def test_numbers_as_people_write_them():
+    filters = _environment().filters
+    assert filters["signed"](-0.0004, 3) == "+0.000"
+    assert filters["signed"](-1234.56) == "−1,234.6"
+    assert filters["number"](-0.001, 2) == "0.00"
+    assert filters["sentence"]("cells are separated by semicolons") == "Cells are separated by semicolons."
 
 
 def test_a_chart_is_well_formed_and_says_what_it_shows():

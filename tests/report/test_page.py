@@ -19,6 +19,10 @@ SECTIONS = [
 ]  # fmt: skip
 
 
+# One process: each would fit the models of its own pages.
+pytestmark = pytest.mark.xdist_group("pages")
+
+
 @pytest.fixture(scope="module")
 def browser():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

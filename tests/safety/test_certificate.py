@@ -190,3 +190,12 @@ def test_posteriors_cannot_be_certified_over_all_labellings():
     changed = replace(supervised, leaves=moved)
     each = gains(log_posteriors(problem, changed), log_posteriors(problem, supervised))
     assert (each.min(axis=1) <= 1e-12).all()
+
+
+def test_contrast_is_exact_where_soft_labels_leave_out_the_likely_classes():
+    joint, rival = np.array([[0.0, -2000.0], [-1e5, -1e5 - 900]]), np.array([[0.0, -2001.0], [-1e5 - 3, -1e5 - 903]])
+    np.testing.assert_allclose(contrast(joint, rival, np.array([[0.0, 1.0], [0.0, 1.0]])), [1.0, 3.0])
+    np.testing.assert_allclose(contrast(joint, rival, np.array([[1.0, 0.0], [0.5, 0.5]])), [0.0, 3.0])
+    nowhere = np.full((2, 2), -np.inf)
+    np.testing.assert_array_equal(contrast(nowhere, nowhere, np.full((2, 2), 0.5)), [0, 0])
+    assert contrast(nowhere, rival, np.full((2, 2), 0.5)).max() == -np.inf

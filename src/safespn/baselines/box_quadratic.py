@@ -20,6 +20,10 @@ ACCEPTED = 100.0
 SHORTER = 0.995
 """Share of the way to the boundary that a step may go."""
 
+SHORT_STEP, CENTRING = 0.5, 0.3
+"""A corrected step that must stop before the first share of its way gives way to one that only lowers complementarity,
+to the second share."""
+
 
 class BoxQuadratic(NamedTuple):
     """Minimise ``0.5 ||F' a||^2 - linear' a`` over ``lower <= a <= upper``, where ``F = features[rows]``.
@@ -99,7 +103,10 @@ def solve_box_quadratic(problem: BoxQuadratic) -> tuple[FloatArray, float]:
         compared with: the decision values of a support vector machine.
     """
     half, ones = (problem.upper - problem.lower) / 2, np.ones(len(problem.rows))
-    state = best = _State(problem.lower + half, half, half, ones, ones, 0.0)
+    state = _State(problem.lower + half, half, half, ones, ones, 0.0)
+    # Multipliers as large as what they have to balance: smaller ones make the first steps very short.
+    multipliers = ones * max(1.0, float(np.abs(_Newton(problem, state).residual).max()))
+    state = best = state._replace(of_lower=multipliers, of_upper=multipliers)
     least = np.inf
     for _ in range(MAX_ITER):
         try:
@@ -161,4 +168,8 @@ class _Newton:
         now, reached = state.complementarity(), state.moved(guess, state.longest(guess)).complementarity()
         target = (reached / now) ** 3 * now
         step = self._direction(target - guess.to_lower * guess.of_lower, target - guess.to_upper * guess.of_upper)
+        if state.longest(step) < SHORT_STEP:
+            # The correction can send the iterates in circles: here it goes too far, so only centre them.
+            centred = self._direction(nothing + CENTRING * now, nothing + CENTRING * now)
+            step = max(step, centred, key=state.longest)
         return step, SHORTER * state.longest(step)

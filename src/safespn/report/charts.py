@@ -9,8 +9,12 @@ import numpy as np
 
 from safespn.typing import FloatArray
 
-WIDTH, HEIGHT = 360.0, 220.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 12.0, 40.0
+WIDTH, HEIGHT = 360.0, 232.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 26.0, 44.0
+LETTER = 6.5
+"""Width of a letter of a tick's text, more or less."""
+LONGEST_SLANTED = 10
+"""Letters of a slanted text that have room below the axis."""
 LARGEST = 1e150
 """Numbers beyond this are not drawn: their squares and ranges would overflow."""
 N_COLOURS = 8
@@ -51,6 +55,8 @@ class Chart:
     ----------
     title, description : str
         What it shows, and what is to be seen, for those who cannot see it.
+    x_label, y_label : str
+        What the axes measure; empty if the title says so.
     legend : list of tuple
         Colour, name, and whether dashed.
     x_names : list of str, optional
@@ -89,12 +95,13 @@ class Tick:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """What a picture is made of."""
+    """What a picture is made of; ``slanted`` says that the texts below the x axis need to be."""
 
     chart: Chart
     shapes: list[Shape]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
+    slanted: bool
 
 
 def draw(chart: Chart) -> Drawing:
@@ -114,17 +121,20 @@ def draw(chart: Chart) -> Drawing:
         half = mark.width / 2 / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
         path = _PATHS[mark.shape](across(mark.x), up(mark.y), base, half)
         shapes.append(Shape(path, mark.shape, mark.colour % N_COLOURS, mark.dashed or mark.colour >= N_COLOURS))
-    if chart.x_names is None:
-        x_ticks = [Tick(float(across(np.array(value))), text) for value, text in nice_ticks(x_low, x_high, 5)]
-    else:
-        step = max(1, -(-len(chart.x_names) // 6))
-        x_ticks = [
-            Tick(float(across(np.array(float(place)))), shortened(name, 60 // min(6, len(chart.x_names))))
-            for place, name in enumerate(chart.x_names)
-            if place % step == 0
-        ]
+    names, slanted = _names(chart.x_names or [])
+    whole = all((mark.x == np.round(mark.x)).all() for mark in chart.marks)
+    x_texts = nice_ticks(x_low, x_high, 5, whole=whole) if chart.x_names is None else enumerate(names)
+    x_ticks = [Tick(float(across(np.array(value))), text) for value, text in x_texts]
     y_ticks = [Tick(float(up(np.array(value))), text) for value, text in nice_ticks(y_low, y_high, 4)]
-    return Drawing(chart, shapes, x_ticks, y_ticks)
+    return Drawing(chart, shapes, x_ticks, y_ticks, slanted)
+
+
+def _names(names: Sequence[str]) -> tuple[list[str], bool]:
+    """Texts for the places of the x axis, and whether they have to be slanted to have room."""
+    longest = max(map(len, names), default=0)
+    if longest * LETTER * len(names) <= WIDTH - LEFT - RIGHT:
+        return list(names), False
+    return [shortened(name, LONGEST_SLANTED) for name in names], True
 
 
 def _drawable(mark: Mark) -> Mark:
@@ -138,17 +148,18 @@ def _clipped(values: FloatArray) -> FloatArray:
     return np.where(np.abs(values) < LARGEST, values, np.nan)
 
 
-def nice_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
-    """Choose about so many round numbers within a range, each with its text."""
+def nice_ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[tuple[float, str]]:
+    """Choose about so many round (or whole) numbers within a range, each with its text."""
     rough = (high - low) / about
     power = 10.0 ** np.floor(np.log10(rough))
     step = float(power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough)))
+    step = max(step, 1.0) if whole else step
     values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step + 0.0  # no -0
     decimals = max(0, int(-np.floor(np.log10(step) + 1e-9)))
     largest = max(abs(low), abs(high))
     if largest >= 1e6 or decimals > 4:
-        return [(float(value), f"{value:.3g}") for value in values]
-    return [(float(value), f"{value:,.{decimals}f}") for value in values]
+        return [(float(value), f"{value:.3g}".replace("-", "−")) for value in values]
+    return [(float(value), f"{value:,.{decimals}f}".replace("-", "−")) for value in values]
 
 
 def shortened(text: str, length: int) -> str:

@@ -23,8 +23,14 @@ def class_legend(classes: list[str]) -> list[tuple[int, str, bool]]:
     return [(code, name, False) for code, name in enumerate(classes)]
 
 
-def history_charts(history: list[dict[str, Any]]) -> list[Chart]:
-    """Objective, and worst case with the gain at the soft labels, over the iterations."""
+def history_charts(history: list[dict[str, Any]], returned: float) -> list[Chart]:
+    """Objective, and worst case with the gain at the soft labels, over the iterations.
+
+    Parameters
+    ----------
+    returned : float
+        Worst case of the model that was returned, in nats.
+    """
     if not history:
         return []
     steps = np.arange(1, len(history) + 1, dtype=np.float64)
@@ -41,15 +47,22 @@ def history_charts(history: list[dict[str, Any]]) -> list[Chart]:
         Chart(
             "Gain over the supervised model",
             f"Two lines over {len(history)} iterations; at the end the worst case over all labellings is "
-            f"{last['worst_case']:+,.1f} nats and the gain at the soft labels {last['contrast']:+,.1f} nats.",
+            f"{last['worst_case']:+,.1f} nats and the gain at the soft labels {last['contrast']:+,.1f} nats. "
+            f"The model that was returned has a worst case of {returned:+,.1f} nats.",
             "iteration",
             "nats",
             [
-                Mark("line", steps, np.zeros(len(steps)), 7, dashed=True),
+                Mark("line", steps, np.zeros(len(steps)), 7),
+                Mark("line", steps, np.full(len(steps), returned), SAFE, dashed=True),
                 Mark("line", steps, series["worst_case"], SAFE),
                 Mark("line", steps, series["contrast"], 2, dashed=True),
             ],
-            [(SAFE, "worst case", False), (2, "at the soft labels", True)],
+            [
+                (SAFE, "worst case", False),
+                (SAFE, "of the returned model", True),
+                (2, "at the soft labels", True),
+                (7, "supervised", False),
+            ],
         ),
     ]
 
@@ -106,7 +119,7 @@ def density_chart(density: FeatureDensity, classes: list[str]) -> Chart:
     marks += [Mark("rug", values, np.empty(0), code) for code, values in enumerate(density.labelled)]
     peaks = density.values[density.densities.argmax(axis=0)]
     seen = "; ".join(f"{name} peaks at {peak:.3g}" for name, peak in zip(classes, peaks, strict=True))
-    return Chart(density.name, f"Density of {density.name} by class: {seen}.", density.name, "density", marks)
+    return Chart(density.name, f"Density of {density.name} by class: {seen}.", "", "density", marks)
 
 
 def _category_chart(density: FeatureDensity, classes: list[str]) -> Chart:
@@ -129,11 +142,11 @@ def _category_chart(density: FeatureDensity, classes: list[str]) -> Chart:
         f"{name}: most often {density.categories[int(density.densities[:, code].argmax())]}"
         for code, name in enumerate(classes)
     )
-    rest = "" if n_bars == len(density.categories) else f" ({n_bars} of {len(density.categories)})"
+    rest = "" if n_bars == len(density.categories) else f" ({n_bars} of {len(density.categories)} categories)"
     return Chart(
-        density.name,
-        f"Probability of the categories of {density.name} by class. {likeliest}.",
         f"{density.name}{rest}",
+        f"Probability of the categories of {density.name} by class. {likeliest}.",
+        "",
         "probability",
         marks,
         x_names=names,
@@ -166,7 +179,7 @@ def _curve_chart(evaluation: Evaluation, title: str, supervised: str, safe: str)
         title,
         f"{title} with {int(sizes[0])} to {int(sizes[-1])} labels: {'; '.join(texts)}. Bands hold 80 % of trials.",
         "labelled rows",
-        title.lower(),
+        "",
         marks,
         [(SUPERVISED, "supervised", True), (SAFE, "safe", False)],
     )

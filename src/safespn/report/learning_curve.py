@@ -66,7 +66,7 @@ class Evaluation:
         worse = [point for point in self.points if _is_clear(point.accuracy_gain, sign=-1)]
         harm = f"harm in {100 * np.mean([point.harm_rate for point in self.points]):.0f} % of trials"
         gains = [100 * point.accuracy_gain[0] for point in self.points]
-        span = f"{min(gains):+.1f}" if len(gains) == 1 else f"{min(gains):+.1f} to {max(gains):+.1f}"
+        span = " to ".join(dict.fromkeys(f"{gain:+.1f}" for gain in (min(gains), max(gains))))
         if len(better) == len(self.points):
             return f"Yes, use the unlabelled rows: {span} points of accuracy, {harm}."
         if len(worse) == len(self.points):

@@ -31,7 +31,7 @@ def render_report(report: Report) -> str:
     return page.render(
         report=report,
         version=report.version,
-        history_charts=figures.history_charts(report.history),
+        history_charts=figures.history_charts(report.history, report.safety.worst_case),
         soft_label_chart=figures.soft_label_chart(report.soft_labels, report.classes) if report.n_unlabelled else None,
         soft_label_counts=figures.soft_label_counts(report.soft_labels, report.classes),
         calibration_chart=figures.calibration_chart(report.comparison) if report.comparison.scores else None,
@@ -77,21 +77,27 @@ def _environment() -> Environment:
     def picture(chart: Chart, level: str = "h3") -> Markup:
         return Markup(template.render(drawing=draw(chart), chart=chart, size=charts, level=level))
 
-    environment.globals["picture"] = picture
+    environment.globals |= {"picture": picture, "n_colours": charts.N_COLOURS}
     environment.filters |= {"number": _number, "percent": _percent, "cell": _cell, "signed": _signed}
+    environment.filters["sentence"] = _sentence
     return environment
 
 
 def _number(value: float, digits: int = 3) -> str:
-    return f"{value:,.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")  # no -0
 
 
 def _signed(value: float, digits: int = 1) -> str:
-    return f"{value:+,.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:+,.{digits}f}".replace("-", "−")
 
 
 def _percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f} %"
+
+
+def _sentence(text: str) -> str:
+    """A note with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def _cell(value: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from safespn.labels import encode_labels, is_unlabelled
-from safespn.rows.dask_rows import DaskRows
+from safespn.rows.dask_rows import DaskRows, compute
 from safespn.rows.parts import Part
 from safespn.table_encoder import TableEncoder, is_frame
 from safespn.typing import AnyArray, FloatArray
@@ -66,8 +66,11 @@ def take_in(X: Any, y: Any, sample_weight: Any, unlabeled: Any, persist: str) ->
     labels = _blocks(y, X, tables, "y")
     weights = [None] * len(tables) if sample_weight is None else _blocks(sample_weight, X, tables, "sample_weight")
     blocks = list(zip(tables, labels, weights, strict=True))
-    summaries: tuple[BlockSummary, ...] = dask.compute(
-        *[delayed(_summarise)(*block, unlabeled, f"block {number}") for number, block in enumerate(blocks)]
+    summaries: list[BlockSummary] = compute(
+        [
+            (f"block {number}", delayed(_summarise)(*block, unlabeled, f"block {number}"))
+            for number, block in enumerate(blocks)
+        ]
     )
     for number, summary in enumerate(summaries):
         if summary.n_rows != summary.n_labels:
@@ -121,10 +124,11 @@ def _blocks(values: Any, X: Any, tables: list[Any], name: str) -> list[Any]:
             )
         return blocks
     whole = np.asarray(values)
-    lengths = dask.compute(*[delayed(len)(table) for table in tables])
+    lengths = compute([(f"block {number}", delayed(len)(table)) for number, table in enumerate(tables)])
     if sum(lengths) != len(whole):
         raise ValueError(f"X has {sum(lengths)} rows but {name} has {len(whole)} entries")
-    return np.split(whole, np.cumsum(lengths)[:-1])
+    # Held by Dask, so that they do not travel with every pass.
+    return list(dask.persist(*[delayed(block) for block in np.split(whole, np.cumsum(lengths)[:-1])]))
 
 
 def _summarise(table: Any, labels: Any, weights: Any, unlabeled: Any, name: str) -> BlockSummary:

@@ -17,6 +17,7 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.optimization import cull
 
 from safespn.network.structure import Structure
 from safespn.rows.memory import MemoryRows
@@ -81,7 +82,7 @@ class DaskRows:
             total, *results = dask.persist(total, *results)
             return total.compute(), results
         except Exception as error:
-            raise self._explained(error) from error
+            raise explained(error, self.names, results) from error
 
     def _shared(self, structure: Structure) -> Delayed:
         """Promise of a structure, sent to each worker once."""
@@ -89,21 +90,6 @@ class DaskRows:
             promise = delayed(structure, name=f"safespn-structure-{uuid4().hex}", traverse=False)
             self._structures[id(structure)] = (structure, dask.persist(promise)[0])
         return self._structures[id(structure)][1]
-
-    def _explained(self, error: Exception) -> Exception:
-        """Say which block was lost with its workers; other errors name their block themselves."""
-        if type(error).__name__ != "KilledWorker":
-            return error
-        key = getattr(error, "task", "")
-        which = [
-            name
-            for number, (name, part) in enumerate(zip(self.names, self.parts, strict=True))
-            if f"{key}".startswith(f"safespn-part-{number}-") or key in part.dask
-        ]
-        return MemoryError(
-            f"{which[0] if which else key}: every worker that computed it died, probably out of memory; "
-            "use smaller partitions or workers with more memory"
-        )
 
     def labelled(self) -> MemoryRows | DaskRows:
         """Return the rows whose class is known, gathered unless there are very many."""
@@ -133,11 +119,8 @@ class DaskRows:
                 for of_class, start, end in zip(places, starts[number], ends, strict=True)
             ]
             if any(len(of_class) for of_class in inside):
-                wanted.append(delayed(_fetch)(part, inside, self.names[number]))
-        try:
-            found: tuple[Part, ...] = dask.compute(*wanted)
-        except Exception as error:
-            raise self._explained(error) from error
+                wanted.append((self.names[number], delayed(_fetch)(part, inside)))
+        found: list[Part] = compute(wanted)
         weights = None if found[0].weights is None else np.concatenate([each.weights for each in found])
         return Part(
             np.concatenate([each.table for each in found]), np.concatenate([each.codes for each in found]), weights
@@ -166,6 +149,28 @@ class DaskRows:
         """Pair what is kept with each part with its share of an array over all unlabelled rows."""
         shares = np.split(of_unlabelled, np.cumsum(self._counts[:, -1])[:-1])
         return [delayed(_pair)(promise, share) for promise, share in zip(kept, shares, strict=True)]
+
+
+def compute(promises: Sequence[tuple[str, Delayed]]) -> list[Any]:
+    """Bring values into memory; each has the name of a block, for errors."""
+    names, values = [name for name, _ in promises], [promise for _, promise in promises]
+    try:
+        return list(dask.compute(*values))
+    except Exception as error:
+        raise explained(error, names, values) from error
+
+
+def explained(error: Exception, names: Sequence[str], promises: Sequence[Delayed]) -> Exception:
+    """Say which block was lost with its workers; other errors name their block themselves."""
+    if type(error).__name__ != "KilledWorker":
+        return error
+    key = getattr(error, "task", None)
+    # Promises of blocks of one collection share its graph: only what a block needs of it tells them apart.
+    which = [name for name, each in zip(names, promises, strict=True) if key in cull(dict(each.dask), [each.key])[0]]
+    return MemoryError(
+        f"{which[0] if len(which) == 1 else 'a block'}: every worker that computed it died, probably out of memory; "
+        "use smaller partitions or workers with more memory"
+    )
 
 
 def _run(task: Task, structure: Structure, part: Part, before: tuple[Any, Any] | None, name: str) -> tuple[Any, Any]:
@@ -201,7 +206,7 @@ def _add(summaries: list[Any]) -> Any:
     return None if summaries[0] is None else reduce(add, summaries)
 
 
-def _fetch(part: Part, places: list[IntArray], name: str) -> Part:
+def _fetch(part: Part, places: list[IntArray]) -> Part:
     return part.take(part.rows_at(places))
 
 

@@ -16,6 +16,8 @@ one included.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from safespn.engine.evidence import gains
@@ -23,11 +25,13 @@ from safespn.safety.soft_labels import log_of
 from safespn.typing import FloatArray, IntArray
 
 LARGEST_GRADIENT = 1e6
+SMALLEST_TOTAL = 1e-250
 
 
 def worst_gains(each: FloatArray) -> FloatArray:
     """Least gain of each row over its classes, in nats, shape (n_rows,)."""
-    return _finite_if_all_skipped(each.min(axis=1))
+    # Class by class: numpy is slow along short rows.
+    return _finite_if_all_skipped(reduce(np.minimum, each.T))
 
 
 def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
@@ -37,9 +41,20 @@ def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
 
 def contrast(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:
     """Each row's part of the contrast at given soft labels, in nats, shape (n_rows,)."""
-    log_labels = log_of(soft_labels)
-    ours, theirs = np.logaddexp.reduce(joint + log_labels, axis=1), np.logaddexp.reduce(rival + log_labels, axis=1)
-    return _finite_if_all_skipped(gains(ours, theirs))
+    return _finite_if_all_skipped(gains(_log_mean(joint, soft_labels), _log_mean(rival, soft_labels)))
+
+
+def _log_mean(joint: FloatArray, soft_labels: FloatArray) -> FloatArray:
+    """Log of ``sum_k q_mk exp(a_mk)`` for each row, shape (n_rows,)."""
+    largest = reduce(np.maximum, joint.T)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.einsum("mk,mk->m", np.exp(joint - largest[:, None]), soft_labels)
+        result = largest + np.log(total)
+    # Where the soft labels leave out the likely classes, or all are impossible, only the log domain is exact.
+    doubtful = ~(total > SMALLEST_TOTAL)
+    if doubtful.any():
+        result[doubtful] = np.logaddexp.reduce(joint[doubtful] + log_of(soft_labels[doubtful]), axis=1)
+    return np.asarray(result)
 
 
 def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:
@@ -60,4 +75,5 @@ def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: Float
 
 def _finite_if_all_skipped(values: FloatArray) -> FloatArray:
     """A row that both models make impossible whatever its class adds nothing."""
-    return np.where(np.isposinf(values), 0.0, values)
+    skipped = np.isposinf(values)
+    return np.where(skipped, 0.0, values) if skipped.any() else values

@@ -1,0 +1,79 @@
+"""Make the pictures of the README and of the documentation: ``python docs/make_images.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from sklearn.datasets import load_iris, make_moons
+
+from safespn import SafeSPNClassifier, learn_spn
+from safespn.plotting import plot_decision, plot_densities, plot_history, plot_soft_labels, plot_structure
+
+FOLDER = Path(__file__).parent / "images"
+N_LABELLED = 12
+
+
+def main() -> None:
+    """Write every picture."""
+    mpl.use("Agg")
+    mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 110})
+    FOLDER.mkdir(exist_ok=True)
+    X, y = make_moons(300, noise=0.1, random_state=1)
+    truth = y.copy()
+    y[N_LABELLED:] = -1
+    moons = SafeSPNClassifier(max_depth=2, random_state=0).fit(X, y)
+    keep(two_moons(moons, X, y, truth), "moons")
+    keep(history_and_soft_labels(moons), "fit")
+    keep(iris_densities(), "densities")
+    keep(network(), "network")
+
+
+def keep(figure: Figure, name: str) -> None:
+    """Write a figure without the version of the library in it, so that equal pictures are equal files."""
+    figure.savefig(FOLDER / f"{name}.png", metadata={"Software": None})
+    plt.close(figure)
+
+
+def two_moons(classifier: SafeSPNClassifier, X: np.ndarray, y: np.ndarray, truth: np.ndarray) -> Figure:
+    """The supervised model of twelve labels beside the safe model."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.9), sharey=True, layout="constrained")
+    plot_decision(classifier.supervised_, X, y, ax=left, legend=False)
+    shown = plot_decision(classifier, X, y, soft_labels=classifier.soft_labels_, ax=right, legend=False)
+    for axes, name, model in ((left, "supervised", classifier.supervised_), (right, "safe", classifier)):
+        axes.set_title(f"{name}, accuracy {model.score(X, truth):.2f}", fontsize="medium")
+    right.set_ylabel("")
+    entries = shown.key()
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, fontsize="small")
+    return figure
+
+
+def history_and_soft_labels(classifier: SafeSPNClassifier) -> Figure:
+    """How the worst case rose, and where the soft labels ended."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
+    plot_history(classifier, ax=left)
+    plot_soft_labels(classifier, ax=right)
+    return figure
+
+
+def iris_densities() -> Figure:
+    """Class densities of three columns of iris, learned from a fifth of the labels."""
+    frame, target = load_iris(return_X_y=True, as_frame=True)
+    labels = np.where(np.arange(len(frame)) % 5 == 0, target, -1)
+    classifier = SafeSPNClassifier(random_state=0).fit(frame, labels)
+    return plot_densities(classifier, frame, labels, columns=list(frame.columns[1:])).figure_
+
+
+def network() -> Figure:
+    """A network learned from two moons."""
+    X, _ = make_moons(300, noise=0.1, random_state=0)
+    figure, axes = plt.subplots(figsize=(8.6, 3.6), layout="constrained")
+    plot_structure(learn_spn(X, max_depth=3, random_state=0), ax=axes)
+    return figure
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from joblib import Parallel, cpu_count, delayed
+from threadpoolctl import threadpool_info
+
+from safespn.engine.threads import ROWS_FOR_THREADS, in_order, n_threads, single_threaded_blas
+
+
+def blas_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_all_cores_for_long_tables_and_one_for_short_ones():
+    assert n_threads(ROWS_FOR_THREADS - 1, None) == 1
+    assert n_threads(ROWS_FOR_THREADS, None) == cpu_count()
+    assert n_threads(10, -1) == cpu_count()
+    assert n_threads(10, 3) == 3
+    assert n_threads(10**9, -cpu_count() - 5) == 1
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_workers_of_joblib_do_not_start_more_threads(backend):
+    assert Parallel(n_jobs=2, backend=backend)(delayed(n_threads)(10**7, None) for _ in range(3)) == [1, 1, 1]
+
+
+def test_results_come_in_order_however_long_they_take():
+    def slow_first(number):
+        time.sleep(0.02 if number % 3 == 0 else 0)
+        return number
+
+    assert list(in_order(slow_first, range(20), 4)) == list(range(20))
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    def fail(number):
+        if number == 5:
+            raise ValueError("block 5")
+        return number
+
+    with pytest.raises(ValueError, match="block 5"):
+        list(in_order(fail, range(100), 3))
+
+
+def test_blas_is_limited_by_many_threads_at_once_and_set_free_afterwards():
+    before = blas_threads()
+
+    def inside(number):
+        with single_threaded_blas():
+            time.sleep(0.001 * (number % 3))
+            return set(blas_threads()) <= {1}
+
+    assert all(in_order(inside, range(30), 4))
+    assert blas_threads() == before

@@ -1,0 +1,237 @@
+"""Rows in Dask partitions: the same answer as in memory, however they are divided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from safespn import SafeSPNClassifier
+from tests.rows.tables import blobs
+
+dask = pytest.importorskip("dask", reason="needs the extra [dask]")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+
+@pytest.fixture(autouse=True)
+def _scheduler():
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+def assert_same(ours, theirs, X):
+    np.testing.assert_allclose(ours.joint_log_likelihood(X), theirs.joint_log_likelihood(X), rtol=1e-9)
+    np.testing.assert_allclose(ours.safety_.worst_case, theirs.safety_.worst_case, rtol=1e-9)
+    assert (ours.safety_.certified, ours.n_iter_) == (theirs.safety_.certified, theirs.n_iter_)
+    np.testing.assert_allclose(np.asarray(ours.soft_labels_), np.asarray(theirs.soft_labels_), atol=1e-9)
+
+
+@pytest.mark.parametrize("chunks", [57, (1, 0, 250, 149, 0)], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"safety": "mcp", "max_iter": 10},
+        {"safety": "none"},
+        {"multivariate": False, "max_depth": 2, "max_iter": 20},
+        {"sample_size": 120},
+        {"tuned_for": "classes", "max_iter": 10},
+    ],
+    ids=str,
+)
+def test_blocks_of_any_size_give_the_answer_of_memory(chunks, options):
+    X, _, partly = blobs(400)
+    X[::17, 1] = np.nan
+    options = {"random_state": 0, "max_iter": 30, **options}
+    in_memory = SafeSPNClassifier(**options).fit(X, partly)
+    sizes = (chunks,) if isinstance(chunks, tuple) else chunks
+    lazily = SafeSPNClassifier(**options).fit(
+        da.from_array(X, chunks=(sizes[0] if isinstance(sizes, tuple) else sizes, 2)),
+        da.from_array(partly, chunks=sizes),
+    )
+    assert_same(lazily, in_memory, X)
+    assert lazily.n_sampled_ == in_memory.n_sampled_ == min(400, options.get("sample_size", 400))
+
+
+@pytest.mark.parametrize("persist", ["rows", "labels", "nothing"])
+def test_what_workers_hold_does_not_matter(persist):
+    X, _, partly = blobs(200)
+    options = {"random_state": 0, "max_iter": 5}
+    in_memory = SafeSPNClassifier(**options).fit(X, partly)
+    lazily = SafeSPNClassifier(persist=persist, **options).fit(da.from_array(X, chunks=(60, 3)), partly)
+    assert_same(lazily, in_memory, X)
+
+
+def test_weights_and_labels_in_memory_or_in_dask():
+    X, _, partly = blobs(300)
+    weights = np.random.default_rng(0).integers(0, 3, 300).astype(float)
+    weights[:20] = 1.0
+    in_memory = SafeSPNClassifier(random_state=0, max_iter=20).fit(X, partly, sample_weight=weights)
+    blocks = da.from_array(X, chunks=(90, 3))
+    for y, w in ((partly, weights), (da.from_array(partly, chunks=40), da.from_array(weights, chunks=300))):
+        assert_same(SafeSPNClassifier(random_state=0, max_iter=20).fit(blocks, y, sample_weight=w), in_memory, X)
+
+
+def test_a_class_that_occurs_in_one_block_only():
+    X, y, partly = blobs(300)
+    partly = np.where(np.arange(300) < 250, np.where(partly == 1, -1, partly), y)
+    in_memory = SafeSPNClassifier(random_state=0, max_iter=10).fit(X, partly)
+    lazily = SafeSPNClassifier(random_state=0, max_iter=10).fit(
+        da.from_array(X, chunks=(50, 3)), da.from_array(partly, chunks=50)
+    )
+    assert_same(lazily, in_memory, X)
+
+
+def mixed_frame(n_rows=240):
+    """Numbers, strings, booleans and pandas categories; some cells missing; each partition has its own categories."""
+    X, y, partly = blobs(n_rows, n_columns=2)
+    rng = np.random.default_rng(0)
+    third = np.arange(n_rows) * 3 // n_rows
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame["site"] = np.array(["north", "south", "west", "east"])[third + (y & (third < 3))]
+    frame.loc[rng.random(n_rows) < 0.1, "site"] = None
+    frame["smoker"] = rng.random(n_rows) < 0.3
+    frame["grade"] = pd.Categorical(np.array(["x", "y", "z"])[third])
+    frame.loc[rng.random(n_rows) < 0.1, "b"] = np.nan
+    return frame, np.array(["no", "yes"], dtype=object)[y], partly
+
+
+def test_data_frames_whose_partitions_have_different_categories():
+    frame, names, partly = mixed_frame()
+    labels = pd.Series(np.where(partly >= 0, names, "?"))
+    options = {"random_state": 0, "max_iter": 20, "unlabeled": "?"}
+    in_memory = SafeSPNClassifier(**options).fit(frame, labels)
+    lazily = SafeSPNClassifier(**options).fit(
+        dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
+    )
+    assert_same(lazily, in_memory, frame)
+    assert list(lazily.feature_names_in_) == list(frame.columns)
+    assert lazily.classes_.tolist() == ["no", "yes"]
+    assert sorted(lazily._encoder.categories[2]) == ["east", "north", "south", "west"]
+    predicted = lazily.predict(dd.from_pandas(frame, npartitions=2))
+    np.testing.assert_array_equal(predicted.compute(), in_memory.predict(frame))
+
+
+def test_predictions_are_lazy():
+    X, y, partly = blobs(100)
+    fitted = SafeSPNClassifier(random_state=0, max_iter=5).fit(X, partly)
+    blocks = da.from_array(X, chunks=(30, 3))
+    for method in ("predict", "predict_proba", "predict_log_proba", "score_samples", "joint_log_likelihood"):
+        promise = getattr(fitted, method)(blocks)
+        assert isinstance(promise, da.Array)
+        expected = getattr(fitted, method)(X)
+        assert promise.shape == expected.shape
+        assert promise.dtype == expected.dtype
+        np.testing.assert_allclose(promise.compute(), expected, rtol=1e-12)
+    assert fitted.score(blocks, y) == fitted.score(X, y)
+
+
+def test_unknown_chunk_sizes():
+    X, _, partly = blobs(200)
+    both = da.from_array(np.column_stack([X, partly]), chunks=(70, 4))
+    both = both[both[:, 0] > -10]
+    assert np.isnan(both.chunks[0]).all()
+    in_memory = SafeSPNClassifier(random_state=0, max_iter=10).fit(X, partly)
+    lazily = SafeSPNClassifier(random_state=0, max_iter=10).fit(both[:, :3], both[:, 3])
+    assert_same(lazily, in_memory, X)
+    assert lazily.predict(both[:, :3]).compute().shape == (200,)
+
+
+def test_empty_blocks_and_blocks_without_any_observed_cell():
+    X, _, partly = blobs(200)
+    X[50:100] = np.nan
+    partly[50:100] = -1
+    in_memory = SafeSPNClassifier(random_state=0, max_iter=10).fit(X, partly)
+    lazily = SafeSPNClassifier(random_state=0, max_iter=10).fit(
+        da.from_array(X, chunks=((50, 50, 100), 3)), da.from_array(partly, chunks=50)
+    )
+    assert_same(lazily, in_memory, X)
+    empty = da.concatenate(
+        [da.from_array(X[:100], chunks=(50, 3)), da.zeros((0, 3)), da.from_array(X[100:], chunks=(100, 3))]
+    )
+    assert_same(SafeSPNClassifier(random_state=0, max_iter=10).fit(empty, partly), in_memory, X)
+
+
+def with_block(column, value):
+    """A frame of three blocks, the last of which has other values in a column."""
+    X, _, partly = blobs(90, n_columns=2)
+    frames = [pd.DataFrame(X[start : start + 30], columns=["a", "b"]) for start in (0, 30, 60)]
+    frames[2] = frames[2].assign(**{column: value})
+    return dd.from_map(lambda number: frames[number], range(3), meta=frames[0].iloc[:0]), partly
+
+
+def ten_by_two():
+    return da.ones((20, 2), chunks=(10, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: with_block("b", np.inf), r"block 2, row 0, column 1 is infinite"),
+        (lambda: with_block("b", "high"), r"column 'b' holds numbers in block 0 and categories in block 2"),
+        (lambda: with_block("b", pd.Timestamp("2020-01-01")), r"block 2: column 'b' holds dates"),
+        (lambda: (ten_by_two(), np.full(20, -1)), r"y has no labelled row"),
+        (lambda: (ten_by_two(), np.zeros(19)), r"X has 20 rows but y has 19 entries"),
+        (
+            lambda: (ten_by_two(), da.zeros(20, chunks=5)[da.ones(20, chunks=5) > 0]),
+            r"2 blocks but y has 4",
+        ),
+        (lambda: (da.ones(20, chunks=10), np.zeros(20)), r"Dask array of 1 dimensions"),
+        (lambda: (da.ones((0, 2), chunks=(10, 2)), np.zeros(0)), r"X has no rows"),
+        (lambda: (ten_by_two(), None), r"requires y"),
+    ],
+)
+def test_mistakes_are_named_with_their_block(change, message):
+    X, y = change()
+    classifier = SafeSPNClassifier()
+    with pytest.raises(ValueError, match=message):
+        classifier.fit(X, y)
+    assert not hasattr(classifier, "classes_")
+
+
+def test_lengths_that_differ_within_a_block_are_named():
+    X, _, partly = blobs(100)
+    blocks, labels = da.from_array(X, chunks=(50, 3)), da.from_array(partly, chunks=50)
+    blocks = blocks[da.from_array(np.arange(100) != 70, chunks=50)]
+    with pytest.raises(ValueError, match="block 1 has 49 rows but 50 labels"):
+        SafeSPNClassifier().fit(blocks, labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"objective": "discriminative"}, "needs all rows in memory"), ({"validation_fraction": 0.2}, "pass validation")],
+)
+def test_what_needs_all_rows_at_once_is_refused(options, message):
+    X, _, partly = blobs(50)
+    with pytest.raises(ValueError, match=message):
+        SafeSPNClassifier(**options).fit(da.from_array(X, chunks=(20, 3)), partly)
+
+
+def test_mini_batches_of_partitions_are_repeatable_and_certified():
+    X, _, partly = blobs(1000)
+    blocks = da.from_array(X, chunks=(100, 3))
+    first, second = (
+        SafeSPNClassifier(random_state=0, batch_size=200, max_iter=10).fit(blocks, partly) for _ in range(2)
+    )
+    assert first.safety_.certified
+    np.testing.assert_array_equal(first.joint_log_likelihood(X), second.joint_log_likelihood(X))
+
+
+def test_saving_leaves_soft_labels_where_they_are(tmp_path):
+    X, _, partly = blobs(100)
+    fitted = SafeSPNClassifier(random_state=0, max_iter=5).fit(da.from_array(X, chunks=(30, 3)), partly)
+    fitted.save(tmp_path / "model")
+    loaded = SafeSPNClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert loaded.soft_labels_.shape == (0, 2)
+
+
+def test_many_labelled_rows_stay_in_their_partitions(monkeypatch):
+    from safespn.rows import dask_rows
+
+    X, _, partly = blobs(300, share=0.5)
+    in_memory = SafeSPNClassifier(random_state=0, max_iter=5).fit(X, partly)
+    monkeypatch.setattr(dask_rows, "LABELLED_IN_MEMORY", 10)
+    lazily = SafeSPNClassifier(random_state=0, max_iter=5).fit(da.from_array(X, chunks=(70, 3)), partly)
+    assert_same(lazily, in_memory, X)

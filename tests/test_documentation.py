@@ -1,0 +1,118 @@
+"""Every code block of the README and of the documentation runs, and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+
+import safespn
+from safespn import baselines, plotting
+from safespn.cli.app import app
+from tests.documentation import PAGES, ROOT, agrees, blocks, renewed, run_page
+
+WITH_CODE = [page for page in PAGES if blocks(page.read_text(encoding="utf-8"))]
+
+PAGE = """A page.
+
+```python
+number = 3
+print("found", number)
+```
+
+```text
+found 3
+```
+
+```console
+$ echo one
+one
+$ echo two
+```
+"""
+
+
+def test_outputs_are_found_where_they_stand(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = list(run_page(PAGE, "page"))
+    assert [(part.shown, part.printed) for part in shown] == [("found 3\n", "found 3\n"), ("one\n", "one\n")]
+    assert all(PAGE[part.start : part.end] == part.shown for part in shown)
+
+
+@pytest.mark.parametrize(
+    ("block", "mistake"),
+    [
+        ("python\nprint(1)\n```\n\n```text\n2", None),
+        ("python\nraise KeyError('gap')", KeyError),
+        ("console\n$ exit 3", AssertionError),
+        ("text\nfrom nowhere", AssertionError),
+        ("sh\nmake", AssertionError),
+    ],
+)
+def test_pages_that_are_wrong(tmp_path, monkeypatch, block, mistake):
+    monkeypatch.chdir(tmp_path)
+    page = f"```{block}\n```\n"
+    if mistake is None:
+        assert not all(part.true for part in run_page(page, "page"))
+    else:
+        with pytest.raises(mistake):
+            list(run_page(page, "page"))
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "expected"),
+    [
+        ("gain +1689 nats\n", "gain   +1690 nats", True),
+        ("gain +1689 nats\n", "gain +1789 nats", False),
+        ("gain +1689 nats\n", "loss +1689 nats", False),
+        ("first 1\n…\nlast 4\n", "first 1\nsecond 2\nthird 3\nlast 4\n", True),
+        ("first 1\n…\nlast 4\n", "first 1\nsecond 2\nthird 3\nlast 5\n", False),
+        ("first 1\n", "first 1\nsecond 2\n", False),
+    ],
+)
+def test_words_agree_and_numbers_nearly(shown, printed, expected):
+    assert agrees(shown, printed) == expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "expected"),
+    [
+        ("first 1\n", "first 2\nsecond\n", "first 2\nsecond\n"),
+        ("…\nlast 1\n", "first\nlast 2\nmore\n", "…\nlast 2\nmore\n"),
+        ("…\nlast 1\n", "all is new\n", "all is new\n"),
+    ],
+)
+def test_pages_are_renewed(shown, printed, expected):
+    assert renewed(shown, printed) == expected
+    assert agrees(expected, printed)
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # A reader has scikit-learn's data sets only.
+    monkeypatch.delenv("SAFESPN_DATA", raising=False)
+    for part in run_page(page.read_text(encoding="utf-8"), str(page)):
+        assert part.true, f"the page shows\n{part.shown}\nbut its code prints\n{part.printed}"
+
+
+def test_pages_that_must_have_code():
+    assert {"README.md", "index.md", "guarantees.md"} < {page.name for page in WITH_CODE}
+    assert set((ROOT / "docs" / "tutorials").glob("*.md")) <= set(WITH_CODE)
+
+
+def test_reference_has_every_public_name():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    names = {*safespn.__all__, *plotting.__all__, *baselines.__all__} - {"__version__"}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_reference_has_every_option():
+    text = (ROOT / "docs" / "api" / "command-line.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in text.split("## safespn ")[1:]}
+    commands = typer.main.get_command(app).commands
+    assert set(sections) == set(commands)
+    for name, command in commands.items():
+        options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
+        assert [option for option in options if f"`{option}`" not in sections[name]] == []
