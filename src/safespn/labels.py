@@ -46,9 +46,9 @@ def is_unlabelled(y: AnyArray, unlabeled: Any) -> BoolArray:
         return np.asarray(y == unlabeled)
     if _is_gap(unlabeled):
         return np.array([_is_gap(entry) for entry in y.tolist()], dtype=np.bool_)
-    if y.dtype.kind in "US" and not isinstance(unlabeled, str):
+    if y.dtype.kind == "U":
         # In an array of strings, numpy has turned the marker into a string as well.
-        unlabeled = str(unlabeled)
+        return np.asarray(y == str(unlabeled))
     return np.array([_equal(entry, unlabeled) for entry in y.tolist()], dtype=np.bool_)
 
 

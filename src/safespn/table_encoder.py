@@ -91,8 +91,8 @@ def _categories(column: Any, name: Any) -> list[Any] | None:
     if kind in "Mm":
         raise ValueError(f"column {name!r} holds dates or times; turn it into a number or drop it")
     if hasattr(column, "cat"):
-        used = [category for category in column.cat.categories.tolist() if (column == category).any()]
-        return used or [None]
+        known, used = column.cat.categories.tolist(), np.unique(column.cat.codes)
+        return [known[code] for code in used if code >= 0] or [None]
     if column.dtype == bool or str(column.dtype) == "boolean":
         return [False, True]
     if kind in "iuf":
@@ -117,7 +117,12 @@ def _numbers(column: Any, name: Any) -> FloatArray:
 
 def _codes(column: Any, name: Any, categories: list[Any]) -> FloatArray:
     code = {category: float(number) for number, category in enumerate(categories)}
-    result = np.asarray(column.astype(object).map(code), dtype=np.float64)
+    result: FloatArray
+    if hasattr(column, "cat"):
+        of_categories = [code.get(category, np.nan) for category in column.cat.categories]
+        result = np.append(of_categories, np.nan)[column.cat.codes]  # the code -1 of missing cells picks the last
+    else:
+        result = np.asarray(column.map(code), dtype=np.float64)
     unseen = np.isnan(result) & ~column.isna().to_numpy()
     if unseen.any():
         example = column.to_numpy(dtype=object)[unseen][0]

@@ -10,10 +10,10 @@ import typer
 
 from safespn.cli import options
 from safespn.cli.console import Talk
+from safespn.cli.out_of_core import read_table
 from safespn.cli.outputs import check_writable
 from safespn.cli.training import column_choices, fit_classifier, make_report, show_table, summary
 from safespn.network.files import whole_file
-from safespn.tables import read_training_table
 
 
 def fit(
@@ -28,13 +28,15 @@ def fit(
     unlabelled: options.UnlabelledMarkers = None,
     objective: options.Objective = "generative",
     safety: options.Safety = "auto",
+    out_of_core: options.OutOfCore = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Learn from a table whose target column is filled in some rows only.
 
-    Rows with an empty target are unlabelled. Types of columns are found and shown before the fit.
+    Rows with an empty target are unlabelled. Types of columns are found and shown before the fit. Tables that would
+    fill memory stay on disk and are fitted in blocks.
 
     Examples
     --------
@@ -45,14 +47,25 @@ def fit(
     talk = Talk(quiet=quiet, as_json=as_json)
     check_writable(output, report)
     choices = column_choices(categorical, continuous, ignore, missing, unlabelled)
-    with talk.stage(f"reading {data}", only_on_terminal=True):
-        table = read_training_table(data, target, choices)
-    show_table(talk, table)
-    classifier = fit_classifier(talk, table, objective=objective, safety=safety, random_state=seed)
-    with ExitStack() as outputs:
+    with ExitStack() as stack:
+        table = read_table(
+            talk,
+            data,
+            target,
+            choices,
+            asked=out_of_core,
+            objective=objective,
+            seed=seed,
+            output=output,
+            stack=stack,
+        )
+        show_table(talk, table)
+        classifier = fit_classifier(
+            talk, table, objective=objective, safety=safety, random_state=seed, persist="labels"
+        )
         if report is not None:
             # The report goes to its place after the model has been written: both appear, or neither.
-            file = outputs.enter_context(whole_file(report))
+            file = stack.enter_context(whole_file(report))
             file.write(make_report(talk, classifier, table))
             file.flush()
         classifier.save(output)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from safespn.cli.out_of_core import SHARE_OF_MEMORY
+
 DataFile = Annotated[
     Path, typer.Argument(help="CSV or Parquet file with a target column.", metavar="DATA", show_default=False)
 ]
@@ -37,6 +39,15 @@ Objective = Annotated[
 ]
 Safety = Annotated[
     Literal["auto", "certified", "mcp", "none"], typer.Option(help="How to guard against the unlabelled rows.")
+]
+OutOfCore = Annotated[
+    bool | None,
+    typer.Option(
+        "--out-of-core/--in-memory",
+        help="Leave rows on disk and fit them in blocks with Dask, or read all into memory. "
+        f"By itself rows stay on disk if they would fill more than {SHARE_OF_MEMORY:.0%} of the memory available.",
+        show_default=False,
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random: equal seeds give equal results.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]

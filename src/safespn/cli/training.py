@@ -60,11 +60,13 @@ def fit_classifier(talk: Talk, table: TrainingTable, **parameters: Any) -> SafeS
     """Fit a classifier and note in it what predictions need to know."""
     classifier = SafeSPNClassifier(unlabeled=UNLABELLED, **parameters)
     with (
-        talk.stage(f"fitting {len(table.labels)} rows of {table.features.shape[1]} columns"),
+        talk.stage(f"fitting {len(table.labels)} rows of {len(table.features.columns)} columns"),
         talk.gathering_warnings(),
     ):
         try:
-            classifier.fit(table.features, table.labels)
+            classifier.fit(table.features, table.targets)
+        except TableError:
+            raise
         except ValueError as error:
             raise TableError(f"{table.source}: {error}") from error
     classifier.notes_ = {"target": table.target, "missing": list(table.choices.missing)}

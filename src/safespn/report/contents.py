@@ -69,6 +69,10 @@ class Report:
     def n_unlabelled(self) -> int:
         return self.n_rows - self.n_labelled
 
+    def row_number(self, row: int) -> int:
+        """Number of a row in the file, counted from 1; the table may be a sample of it."""
+        return int(self.features.index[row]) + 1
+
     def cells(self, row: int) -> list[Any]:
         """Cells of a row in the columns that are shown."""
         return [self.features[name].iloc[row] for name in self.shown_columns]
@@ -76,6 +80,7 @@ class Report:
 
 def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: int = 0) -> Report:
     """Compute everything that a report on a fitted classifier and its table tells."""
+    table, places = table.for_report(seed)
     names = [str(name) for name in table.features.columns]
     encoded = np.asarray(classifier._encoder.encode(table.features), dtype=np.float64)
     codes = np.full(len(encoded), -1)
@@ -104,7 +109,7 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
         safety=classifier.safety_,
         comparison=compare(classifier, table, seed),
         history=classifier.history_,
-        soft_labels=classifier.soft_labels_,
+        soft_labels=np.asarray(classifier.soft_labels_[places]),
         densities=_densities(classifier, ranked[:MOST_DENSITIES], names, encoded, codes),
         relevances=by_relevance,
         disagreements=listed,

@@ -18,7 +18,7 @@ def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
     on how they are divided into parts. Where there are no more rows than ``size``, all are returned.
     """
     counts = rows.counts
-    n_drawn = _places(counts, size)
+    n_drawn = share_places(counts, size)
     drawn = [
         np.arange(count) if count == places else np.sort(generator.choice(count, places, replace=False))
         for count, places in zip(counts.tolist(), n_drawn.tolist(), strict=True)
@@ -32,8 +32,8 @@ def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
     return replace(sample, weights=each * share[sample.codes])
 
 
-def _places(counts: IntArray, size: int) -> IntArray:
-    """Share the places of a sample among the classes and the unlabelled rows (last)."""
+def share_places(counts: IntArray, size: int) -> IntArray:
+    """Share the places of a sample among the classes and the unlabelled rows (last); all rows if they are no more."""
     if counts.sum() <= size:
         return counts
     n_labelled, n_unlabelled = int(counts[:-1].sum()), int(counts[-1])

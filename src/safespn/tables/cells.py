@@ -29,10 +29,13 @@ class Cells:
         Each cell as a number; NaN where missing or not a number.
     written : array of shape (n_rows,), optional
         Each cell as text, "" where missing; None if the file holds numbers.
+    rows : array of shape (n_rows,), optional
+        Numbers of the rows in the file, counted from 0; without it these are all rows.
     """
 
     numbers: FloatArray
     written: AnyArray | None = None
+    rows: IntArray | None = None
 
     @cached_property
     def texts(self) -> AnyArray:
@@ -51,13 +54,19 @@ class Cells:
         """Which cells hold something that is not a number."""
         return np.asarray(~self.is_missing & np.isnan(self.numbers))
 
+    def row_number(self, place: int) -> int:
+        """Number of a row as people count: from 1, in the file."""
+        return 1 + int(place if self.rows is None else self.rows[place])
+
     def categories(self) -> AnyArray:
         """Cells as category names, None where missing; 1.0 is the category 1, as it is where no cell is missing."""
         places, distinct = pd.factorize(self.texts)
         return _taken([_category(text) for text in distinct.tolist()], places)
 
 
-def cells_of(column: AnyArray, kind: str, markers: Iterable[str] = (), decimal: str = ".") -> Cells:
+def cells_of(
+    column: AnyArray, kind: str, markers: Iterable[str] = (), decimal: str = ".", rows: IntArray | None = None
+) -> Cells:
     """Look at a column of a file.
 
     Parameters
@@ -69,12 +78,14 @@ def cells_of(column: AnyArray, kind: str, markers: Iterable[str] = (), decimal: 
         Texts that mark a missing cell besides the usual ones.
     decimal : str
         The decimal mark of texts.
+    rows : array of shape (n_rows,), optional
+        Numbers of the rows in the file, counted from 0, if these are not all rows.
     """
     marked_numbers = [float(marker) for marker in markers if _is_number(marker)]
     if kind == "number":
         numbers = np.array(column, dtype=np.float64)
         numbers[np.isin(numbers, marked_numbers)] = np.nan
-        return Cells(numbers)
+        return Cells(numbers, None, rows)
     missing = MISSING_MARKERS.union(markers)
     places, distinct = pd.factorize(column)
     texts = [text.strip() for text in distinct.tolist()]
@@ -84,7 +95,7 @@ def cells_of(column: AnyArray, kind: str, markers: Iterable[str] = (), decimal: 
     # A marker such as -999 is also meant where the file writes -999.0.
     for place in np.nonzero(np.isin(numbers, marked_numbers))[0]:
         texts[place], numbers[place] = "", np.nan
-    return Cells(np.append(numbers, np.nan)[places], _taken(texts, places))
+    return Cells(np.append(numbers, np.nan)[places], _taken(texts, places), rows)
 
 
 def _taken(distinct: Sequence[str | None], places: IntArray) -> AnyArray:

@@ -55,7 +55,7 @@ def decide_type(name: str, cells: Cells, source: str) -> ColumnType:
         return ColumnType(name, "ignored", "empty")
     distinct = np.unique(cells.categories()[present].astype(str))
     if len(distinct) == 1:
-        return ColumnType(name, "ignored", f"always {_shortened(distinct[0])}")
+        return ColumnType(name, "ignored", f"always {shortened(distinct[0])}")
     if not cells.is_text.any():
         return _type_of_numbers(name, cells.numbers[present], len(distinct), bool(present.all()))
     return _type_of_texts(name, cells, distinct, source)
@@ -71,9 +71,9 @@ def continuous(name: str, cells: Cells, source: str) -> ColumnType:
     """Take a column as numbers because its owner says so."""
     if cells.is_text.any():
         row = int(np.argmax(cells.is_text))
-        text = _shortened(cells.texts[row])
+        text = shortened(cells.texts[row])
         raise TableError(
-            f"{source}: column {name!r} was to be continuous, but row {row + 1} holds {text!r}; "
+            f"{source}: column {name!r} was to be continuous, but row {cells.row_number(row)} holds {text!r}; "
             f"pass --missing {text!r} if it marks a missing cell"
         )
     return ColumnType(name, "continuous") if (~cells.is_missing).any() else ColumnType(name, "ignored", "empty")
@@ -97,9 +97,10 @@ def _type_of_texts(name: str, cells: Cells, distinct: AnyArray, source: str) -> 
     n_numbers, n_texts = int(np.isfinite(cells.numbers).sum()), int(cells.is_text.sum())
     if n_numbers >= n_texts and len(np.unique(cells.numbers[np.isfinite(cells.numbers)])) > 10:
         row = int(np.argmax(cells.is_text))
-        text = _shortened(cells.texts[row])
+        text = shortened(cells.texts[row])
         raise TableError(
-            f"{source}: column {name!r} mixes numbers and text: {text!r} in row {row + 1} ({n_texts} rows in all); "
+            f"{source}: column {name!r} mixes numbers and text: {text!r} in row {cells.row_number(row)} "
+            f"({n_texts} rows {'in all' if cells.rows is None else 'of the sample'}); "
             f"pass --missing {text!r} if it marks missing cells, --categorical {name!r} or --ignore {name!r}"
         )
     n_present = int((~cells.is_missing).sum())
@@ -121,5 +122,6 @@ def _are_dates(distinct: AnyArray) -> bool:
     return sum(known) >= 0.9 * len(known)
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """Keep a text short enough for a line that names it."""
     return text if len(text) <= 40 else f"{text[:39]}…"

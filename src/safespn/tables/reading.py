@@ -14,12 +14,14 @@ import pyarrow.parquet
 
 from safespn.tables.dialect import Dialect, find_dialect
 from safespn.tables.errors import TableError
-from safespn.typing import AnyArray
+from safespn.typing import AnyArray, IntArray
 
 CHUNK_ROWS = 16_384
 CHUNK_BYTES = 1 << 20
 _PARQUET_MARK = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
+_Batch = tuple[int, pa.RecordBatch, float]
+"""Number of the first row, rows, and the share of the file that was read with them."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,24 @@ class TableFile:
         """What is unusual about the file and was understood."""
         return self.dialect.notes if self.dialect else []
 
+    @property
+    def row_groups(self) -> list[int]:
+        """Rows of each part that a Parquet file can be read by; none for a text file."""
+        if self.dialect is not None:
+            return []
+        metadata = pa.parquet.read_metadata(self.path)
+        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+    @property
+    def n_bytes(self) -> int:
+        """What the rows take in memory, roughly: eight bytes for each cell of Parquet, the size of a text file."""
+        return self.path.stat().st_size if self.dialect is not None else 8 * sum(self.row_groups) * len(self.names)
+
     def chunks(
-        self, columns: Sequence[str] | None = None, tell: Callable[[float], None] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        tell: Callable[[float], None] | None = None,
+        rows: IntArray | None = None,
     ) -> Iterator[dict[str, AnyArray]]:
         """Read some rows at a time; texts come as arrays of strings and None, numbers as float64.
 
@@ -63,22 +81,26 @@ class TableFile:
             Which columns to read, in this order; all by default.
         tell : callable, optional
             Called after each chunk with the share of the file that was read.
+        rows : array of shape (n_rows,), optional
+            Numbers of the rows to read, increasing and counted from 0; all by default.
         """
         wanted = self.names if columns is None else list(columns)
-        for batch, share in self._batches(wanted):
-            yield {name: _cells(batch.column(name), self.kinds[name]) for name in wanted}
+        for start, batch, share in self._batches(wanted, rows):
+            chosen = batch if rows is None else _chosen(batch, start, rows)
+            if chosen.num_rows:
+                yield {name: _cells(chosen.column(name), self.kinds[name]) for name in wanted}
             if tell is not None:
                 tell(share)
 
-    def read(self) -> dict[str, AnyArray]:
-        """Read all rows."""
-        chunks = list(self.chunks())
+    def read(self, columns: Sequence[str] | None = None, rows: IntArray | None = None) -> dict[str, AnyArray]:
+        """Read rows at once, all by default; see :meth:`chunks`."""
+        chunks = list(self.chunks(columns, rows=rows))
         if not chunks:
-            raise TableError(f"{self.path}: the file has column names but no rows; add rows below the first line")
-        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in self.names}
+            raise no_rows(self.path)
+        return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in columns or self.names}
 
-    def _batches(self, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
-        batches = _parquet_batches(self.path, columns)
+    def _batches(self, columns: list[str], rows: IntArray | None) -> Iterator[_Batch]:
+        batches = _parquet_batches(self.path, columns, rows)
         if self.dialect is not None:
             batches = _csv_batches(self.path, self.dialect, columns)
         try:
@@ -115,6 +137,11 @@ def open_table(path: Path) -> TableFile:
     return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect)
 
 
+def no_rows(path: Path) -> TableError:
+    """What to say about a table without rows."""
+    return TableError(f"{path}: the file has column names but no rows; add rows below the first line")
+
+
 def _check_names(path: Path, names: Iterable[str]) -> None:
     positions: dict[str, int] = {}
     for position, name in enumerate(names, start=1):
@@ -125,7 +152,16 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
         positions[name] = position
 
 
-def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
+def _chosen(batch: pa.RecordBatch, start: int, rows: IntArray) -> pa.RecordBatch:
+    """Rows of a batch that are wanted, by their numbers in the file."""
+    first, last = np.searchsorted(rows, [start, start + batch.num_rows])
+    inside = rows[first:last] - start
+    if len(inside) and inside[-1] - inside[0] + 1 > len(inside):
+        return batch.take(pa.array(inside))
+    return batch.slice(int(inside[0]) if len(inside) else 0, len(inside))
+
+
+def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[_Batch]:
     if not dialect.has_rows:
         return
     read_options = pa.csv.ReadOptions(
@@ -143,17 +179,27 @@ def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[t
     )
     with path.open("rb") as file, pa.csv.open_csv(file, read_options, parse_options, convert_options) as reader:
         size = path.stat().st_size
+        done = 0
         for batch in reader:
             for start in range(0, batch.num_rows, CHUNK_ROWS):
-                yield batch.slice(start, CHUNK_ROWS), file.tell() / size
-
-
-def _parquet_batches(path: Path, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, float]]:
-    with pa.parquet.ParquetFile(path) as file:
-        done = 0
-        for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
+                yield done + start, batch.slice(start, CHUNK_ROWS), file.tell() / size
             done += batch.num_rows
-            yield batch, done / file.metadata.num_rows
+
+
+def _parquet_batches(path: Path, columns: list[str], rows: IntArray | None) -> Iterator[_Batch]:
+    # A buffer lets Arrow read on as it goes, instead of whole row groups at once.
+    with pa.parquet.ParquetFile(path, buffer_size=CHUNK_BYTES, pre_buffer=False) as file:
+        n_rows = file.metadata.num_rows
+        stop = 0
+        for group in range(file.metadata.num_row_groups):
+            start, stop = stop, stop + file.metadata.row_group(group).num_rows
+            if rows is not None and np.searchsorted(rows, start) == np.searchsorted(rows, stop):
+                continue
+            for batch in file.iter_batches(CHUNK_ROWS, row_groups=[group], columns=columns):
+                yield start, batch, (start + batch.num_rows) / n_rows
+                start += batch.num_rows
+                if rows is not None and start > rows[-1]:
+                    return
 
 
 def _parquet_kinds(path: Path) -> dict[str, str]:

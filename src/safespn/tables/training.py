@@ -6,15 +6,16 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from safespn.tables.cells import Cells, cells_of
-from safespn.tables.column_types import ColumnType, categorical, continuous, decide_type
+from safespn.tables.column_types import ColumnType, categorical, continuous, decide_type, shortened
 from safespn.tables.errors import TableError
-from safespn.tables.reading import open_table
-from safespn.typing import AnyArray, BoolArray
+from safespn.tables.reading import TableFile, open_table
+from safespn.typing import AnyArray, BoolArray, IntArray
 
 UNLABELLED = ""
 """What marks an unlabelled row in the labels of a :class:`TrainingTable`."""
@@ -51,7 +52,7 @@ class TrainingTable:
         Where it came from.
     target : str
         Name of the target column.
-    features : DataFrame
+    features : DataFrame, or Dask data frame
         Numbers as float64, categories as strings; NaN or None where missing.
     labels : array of shape (n_rows,)
         Class names; ``UNLABELLED`` where there is none.
@@ -64,7 +65,7 @@ class TrainingTable:
 
     source: str
     target: str
-    features: pd.DataFrame
+    features: Any
     labels: AnyArray
     columns: list[ColumnType]
     choices: ColumnChoices = field(default_factory=ColumnChoices)
@@ -73,6 +74,15 @@ class TrainingTable:
     @property
     def is_labelled(self) -> BoolArray:
         return np.asarray(self.labels != UNLABELLED)
+
+    @property
+    def targets(self) -> Any:
+        """Labels as a fit takes them beside the features."""
+        return self.labels
+
+    def for_report(self, seed: int) -> tuple[TrainingTable, IntArray | slice]:
+        """Return the rows that a report is made from, and where its unlabelled rows are among all unlabelled rows."""
+        return self, slice(None)
 
     @property
     def warnings(self) -> list[str]:
@@ -99,47 +109,66 @@ def read_training_table(path: Path, target: str, choices: ColumnChoices) -> Trai
         If nothing can be learned from it.
     """
     file = open_table(path)
-    choices = _checked(choices, target, file.names, str(path))
-    rows = file.read()
-    columns = {
-        name: cells_of(rows[name], kind, choices.missing, file.decimal)
-        for name, kind in file.kinds.items()
-        if kind in ("text", "number")
-    }
-    if target not in columns:
-        raise TableError(f"{path}: target {target!r} holds {file.kinds[target]}s; expected classes")
-    labels = _labels(columns.pop(target), choices)
-    unusable = {name: kind for name, kind in file.kinds.items() if kind in ("date", "nested")}
+    choices = checked_choices(choices, target, file)
+    chunk = file.read()
+    labels = labels_of(file, chunk.pop(target), target, choices)
+    check_labels(labels, str(path), target)
+    return decided_table(file, target, chunk, labels, choices)
+
+
+def decided_table(
+    file: TableFile,
+    target: str,
+    chunk: dict[str, AnyArray],
+    labels: AnyArray,
+    choices: ColumnChoices,
+    rows: IntArray | None = None,
+) -> TrainingTable:
+    """Decide the types of columns by their cells, and put features together.
+
+    Parameters
+    ----------
+    chunk : dict
+        Cells of all columns but the target, as read from the file.
+    labels : array of shape (n_rows,)
+    rows : array of shape (n_rows,), optional
+        Numbers of these rows in the file, counted from 0, if they are not all.
+    """
+    source = str(file.path)
+    columns = look_at(file, chunk, choices, rows)
     types = [
-        _unusable(name, unusable[name]) if name in unusable else _decide(name, columns[name], choices, str(path))
-        for name in file.names
+        _decide(name, columns[name], choices, source) if name in columns else _unusable(name, kind)
+        for name, kind in file.kinds.items()
         if name != target
     ]
-    return training_table(str(path), target, columns, types, labels, choices, file.notes)
-
-
-def training_table(
-    source: str,
-    target: str,
-    columns: dict[str, Cells],
-    types: list[ColumnType],
-    labels: AnyArray,
-    choices: ColumnChoices | None = None,
-    notes: Sequence[str] = (),
-) -> TrainingTable:
-    """Put features together and check that there is something to learn."""
-    _check_labels(labels, source, target)
-    used = [column for column in types if column.kind != "ignored"]
-    if not used:
+    if all(column.kind == "ignored" for column in types):
         reasons = "; ".join(str(column) for column in types) or "there is no other column"
         raise TableError(f"{source}: no column left to learn from besides the target ({reasons})")
-    features = {
-        column.name: columns[column.name].categories()
-        if column.kind == "categorical"
-        else _finite(columns[column.name], column.name, source)
-        for column in used
+    return TrainingTable(source, target, features_of(columns, types, source), labels, types, choices, file.notes)
+
+
+def look_at(
+    file: TableFile, chunk: dict[str, AnyArray], choices: ColumnChoices, rows: IntArray | None = None
+) -> dict[str, Cells]:
+    """Look at rows of a file: which of their cells are missing, and what the others are."""
+    return {
+        name: cells_of(column, file.kinds[name], choices.missing, file.decimal, rows)
+        for name, column in chunk.items()
+        if file.kinds[name] in ("text", "number")
     }
-    return TrainingTable(source, target, pd.DataFrame(features), labels, types, choices or ColumnChoices(), list(notes))
+
+
+def features_of(columns: dict[str, Cells], types: Sequence[ColumnType], source: str) -> pd.DataFrame:
+    """Put features together: numbers or categories, as was decided."""
+    return pd.DataFrame(
+        {
+            column.name: columns[column.name].categories()
+            if column.kind == "categorical"
+            else _numbers(columns[column.name], column.name, source)
+            for column in types
+            if column.kind != "ignored"
+        }
+    )
 
 
 def _decide(name: str, cells: Cells, choices: ColumnChoices, source: str) -> ColumnType:
@@ -158,13 +187,15 @@ def _unusable(name: str, kind: str) -> ColumnType:
     return ColumnType(name, "ignored", "nested values", "spread them over columns of their own")
 
 
-def _labels(cells: Cells, choices: ColumnChoices) -> AnyArray:
-    names = cells.categories()
+def labels_of(file: TableFile, column: AnyArray, target: str, choices: ColumnChoices) -> AnyArray:
+    """Class names of rows of the target column; ``UNLABELLED`` where there is none."""
+    names = cells_of(column, file.kinds[target], choices.missing, file.decimal).categories()
     hidden = [UNLABELLED, *choices.unlabelled]
     return np.array([UNLABELLED if name is None or name in hidden else name for name in names], dtype=object)
 
 
-def _check_labels(labels: AnyArray, source: str, target: str) -> None:
+def check_labels(labels: AnyArray, source: str, target: str) -> None:
+    """Check that there are classes to learn."""
     known = labels[labels != UNLABELLED].astype(str)
     classes = np.unique(known).tolist()
     where = f"{source}: target {target!r}"
@@ -181,20 +212,26 @@ def _check_labels(labels: AnyArray, source: str, target: str) -> None:
         )
 
 
-def _finite(cells: Cells, name: str, source: str) -> AnyArray:
-    infinite = np.isinf(cells.numbers)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise TableError(
-            f"{source}: column {name!r}, row {row + 1}: {cells.texts[row]} is infinite; expected a finite number, "
-            "or an empty cell where missing"
-        )
+def _numbers(cells: Cells, name: str, source: str) -> AnyArray:
+    wrong = np.isinf(cells.numbers) | cells.is_text
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        where, text = f"{source}: column {name!r}, row {cells.row_number(row)}", shortened(cells.texts[row])
+        if cells.is_text[row]:
+            raise TableError(
+                f"{where}: {text!r} is no number, but the sample that decided its type held numbers only; "
+                f"pass --missing {text!r} if it marks a missing cell, --categorical {name!r} or --ignore {name!r}"
+            )
+        raise TableError(f"{where}: {text} is infinite; expected a finite number, or an empty cell where missing")
     return cells.numbers
 
 
-def _checked(choices: ColumnChoices, target: str, names: Sequence[str], source: str) -> ColumnChoices:
+def checked_choices(choices: ColumnChoices, target: str, file: TableFile) -> ColumnChoices:
     """Split lists of names at commas, and check that every name is a column and has one role."""
+    names, source = file.names, str(file.path)
     _check_name(target, names, source)
+    if file.kinds[target] not in ("text", "number"):
+        raise TableError(f"{source}: target {target!r} holds {file.kinds[target]}s; expected classes")
     given = {
         kind: tuple(
             name for value in getattr(choices, kind) for name in ([value] if value in names else value.split(","))
