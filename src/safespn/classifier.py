@@ -12,27 +12,24 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from safespn.classifier_files import load_classifier, save_classifier
-from safespn.labels import SemiSupervisedMixin, encode_labels, is_unlabelled
+from safespn.intake import IntakeMixin
 from safespn.network.nodes import Sum
 from safespn.randomness import as_generator
-from safespn.rows.memory import MemoryRows
-from safespn.rows.parts import Part, Rows
-from safespn.rows.sampling import drop_weightless, split_validation
 from safespn.safety.fitting import Method
-from safespn.safety.learn import Settings, Validation, learn_safely
+from safespn.safety.learn import Settings, learn_safely
 from safespn.safety.report import supervised_promises
 from safespn.safety.soft_labels import log_posterior
 from safespn.spn import SPN
-from safespn.table_encoder import TableEncoder, is_frame, is_lazy, meta_of
-from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
+from safespn.table_encoder import is_lazy, meta_of
+from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
 
 RELATIVE_FLOOR = 1e-4
 
 
-class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[misc]
+class SafeSPNClassifier(IntakeMixin, BaseEstimator):  # type: ignore[misc]
     """A semi-supervised classifier and density model that knows what its unlabelled rows did.
 
     Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
@@ -254,8 +251,7 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         validation: tuple[ArrayLike, ArrayLike] | None,
     ) -> SafeSPNClassifier:
         generator = as_generator(self.random_state)
-        take_in = self._take_in_lazily if is_lazy(X) else self._take_in
-        rows, encoder, classes, held_out = take_in(X, y, sample_weight, validation, generator)
+        rows, encoder, classes, held_out = self._take_in(X, y, sample_weight, validation, generator)
         n_states = [0 if categories is None else len(categories) for categories in encoder.categories]
         learned = learn_safely(rows, n_states, self._settings(), self._method(), held_out, generator, self._say)
         self._encoder, self.classes_ = encoder, classes
@@ -267,55 +263,6 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
         self.notes_: dict[str, Any] = {}
         self.supervised_ = self._twin(SPN._from_parameters(structure, learned.supervised))
         return self
-
-    def _take_in(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        validation: tuple[ArrayLike, ArrayLike] | None,
-        generator: np.random.Generator,
-    ) -> tuple[Rows, TableEncoder, AnyArray, Validation | None]:
-        """Check a table in memory and its labels."""
-        table, encoder = self._check_table(X, reset=True)
-        labels = self._check_labels(y, len(table))
-        classes, codes = encode_labels(labels, self.unlabeled)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        part = drop_weightless(Part(table, codes, weights))
-        held_out = self._validation_rows(validation, encoder, classes)
-        if held_out is None and self.validation_fraction is not None:
-            part, held_out = split_validation(part, self.validation_fraction, generator)
-        rows = MemoryRows(part.table, part.codes, len(classes), part.weights, self.n_jobs)
-        return rows, encoder, classes, held_out
-
-    def _take_in_lazily(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        validation: tuple[ArrayLike, ArrayLike] | None,
-        generator: np.random.Generator,
-    ) -> tuple[Rows, TableEncoder, AnyArray, Validation | None]:
-        """Look through a Dask collection and its labels."""
-        from safespn.rows.dask_intake import take_in
-
-        if self.objective == "discriminative":
-            raise ValueError(
-                'objective="discriminative" needs all rows in memory, as its certificate ties them together; '
-                'fit Dask collections with objective="generative", or pass a numpy array'
-            )
-        if self.validation_fraction is not None:
-            raise ValueError("validation_fraction is not available for Dask collections; pass validation=(X, y)")
-        if y is None:
-            self._check_labels(y, 0)
-        validate_data(self, meta_of(X), reset=True, skip_check_array=True)
-        intake = take_in(X, y, sample_weight, self.unlabeled, self.persist)
-        return (
-            intake.rows,
-            intake.encoder,
-            intake.classes,
-            self._validation_rows(validation, intake.encoder, intake.classes),
-        )
 
     def _twin(self, spn: SPN) -> SafeSPNClassifier:
         """Make a fitted classifier of the same kind from another network of the same table."""
@@ -361,43 +308,6 @@ class SafeSPNClassifier(SemiSupervisedMixin, BaseEstimator):  # type: ignore[mis
             tol=self.tol,
             batch_size=self.batch_size,
         )
-
-    def _check_table(
-        self, X: Any, *, reset: bool, encoder: TableEncoder | None = None
-    ) -> tuple[FloatArray, TableEncoder]:
-        """Return the features as a float64 table; checks names and number of columns."""
-        if not reset:
-            encoder = encoder or self._encoder
-        elif is_frame(X):
-            encoder = TableEncoder.fit(X)
-        if encoder is not None and encoder.has_categories and is_frame(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            X = encoder.encode(X)
-            checked = np.asarray(X, dtype=np.float64)
-            if np.isinf(checked).any():
-                row, column = np.argwhere(np.isinf(checked))[0]
-                raise ValueError(
-                    f"row {row}, column {column} is infinite; expected finite numbers, or NaN where missing"
-                )
-        else:
-            checked = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        return checked, encoder or TableEncoder((None,) * checked.shape[1])
-
-    def _validation_rows(
-        self, validation: tuple[ArrayLike, ArrayLike] | None, encoder: TableEncoder, classes: AnyArray
-    ) -> tuple[FloatArray, IntArray] | None:
-        if validation is None:
-            return None
-        X, y = validation
-        table, _ = self._check_table(X, reset=False, encoder=encoder)
-        labels = np.asarray(y)
-        known = ~is_unlabelled(labels, self.unlabeled)
-        unseen = sorted(set(labels[known].tolist()) - set(classes.tolist()))
-        if unseen:
-            raise ValueError(f"validation rows hold class {unseen[0]!r}, which has no labelled row in y")
-        if table.ndim != 2 or len(table) != len(labels):
-            raise ValueError(f"validation must be (X, y) with one label per row, got {table.shape} and {labels.shape}")
-        return table[known], np.searchsorted(classes, labels[known])
 
     def joint_log_likelihood(self, X: ArrayLike) -> FloatArray:
         """Log density of each row together with each class, ``log p(x, y=k)``, shape (n_rows, n_classes)."""
