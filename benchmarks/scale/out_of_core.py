@@ -37,7 +37,7 @@ def main() -> None:
         settings = {"distributed.worker.memory.terminate": 0.98}
         with (
             dask.config.set(settings),
-            LocalCluster(2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
+            LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
             Client(cluster) as client,
         ):
             table = dd.read_parquet(file, split_row_groups=1)

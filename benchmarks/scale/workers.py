@@ -14,7 +14,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import SETTINGS, rows
 
-N_COLUMNS, ROWS_PER_BLOCK = 20, 100_000
+N_COLUMNS, ROWS_PER_BLOCK = 20, 250_000
+WORKERS = {
+    # Memory that workers give back after every small array must be fetched again for the next one.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2_000_000_000,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1_000_000_000,
+    # All tasks of a pass are equal, and their rows and soft labels are large.
+    "distributed.scheduler.work-stealing": False,
+}
 FITS = {"memory": 0, "one worker": 1, "two workers": 2}
 
 
@@ -37,7 +44,11 @@ def seconds_of(workers: int, n_rows: int, max_iter: int) -> tuple[float, int, fl
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
-    with LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with (
+        dask.config.set(WORKERS),
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
         blocks = [dask.delayed(rows)(first, ROWS_PER_BLOCK, N_COLUMNS) for first in range(0, n_rows, ROWS_PER_BLOCK)]
         tables = [da.from_delayed(block[0], (ROWS_PER_BLOCK, N_COLUMNS), float) for block in blocks]
         labels = [da.from_delayed(block[2], (ROWS_PER_BLOCK,), int) for block in blocks]

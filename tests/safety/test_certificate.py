@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from safespn.engine import passes
+from safespn.engine import backends, passes
 from safespn.engine.bound import bind
 from safespn.engine.evidence import gains
 from safespn.network.structure import Parameters
@@ -33,7 +33,7 @@ def contrast_at(comparison, parameters, soft_labels):
     return comparison.assess(parameters, comparison.at(soft_labels)).contrast
 
 
-def test_worst_case_by_hand():
+def test_worst_case_by_hand(backend):
     """Two labelled rows gain 1 and -0.5; the unlabelled ones lose at most 2 and gain at least 0.25."""
     joint = np.array([[3.0, -2.0], [1.0, -7.0], [0.25, 0.5], [9.0, -0.5]])
     codes = np.array([-1, 0, -1, 1])
@@ -199,3 +199,23 @@ def test_contrast_is_exact_where_soft_labels_leave_out_the_likely_classes():
     nowhere = np.full((2, 2), -np.inf)
     np.testing.assert_array_equal(contrast(nowhere, nowhere, np.full((2, 2), 0.5)), [0, 0])
     assert contrast(nowhere, rival, np.full((2, 2), 0.5)).max() == -np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_sums_equal_those_of_numpy(monkeypatch, weighted):
+    """Ordinary rows, and rows with classes that are impossible under one model, the other, or both."""
+    rng = np.random.default_rng(0)
+    joint, rival = rng.normal(0, 300, (400, 3)), rng.normal(0, 300, (400, 3))
+    joint[rng.random((400, 3)) < 0.05] = -np.inf
+    rival[(rng.random((400, 3)) < 0.05) | (joint == -np.inf)] = -np.inf
+    joint[:5] = rival[:5] = -np.inf
+    codes = rng.integers(-1, 3, 400)
+    labels = np.where(codes[:, None] < 0, rng.dirichlet(np.ones(3), 400), np.eye(3)[codes])
+    part = Part(joint, codes, rng.uniform(0.5, 2, 400) if weighted else None)
+    found = []
+    for loaded in (False, True):
+        monkeypatch.setattr(backends._State, "loaded", loaded)
+        found.append(assess(part, RowState(rival, labels), joint))
+    assert found[0].worst_case == pytest.approx(found[1].worst_case)
+    assert found[0].contrast == pytest.approx(found[1].contrast)
+    assert found[0].labelled_gain == pytest.approx(found[1].labelled_gain)

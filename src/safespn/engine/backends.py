@@ -63,6 +63,11 @@ def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:
     return cast(Backend, compiled_pass)
 
 
+def is_loaded() -> bool:
+    """Whether the compiled kernels are in memory: then other compiled functions pay, too."""
+    return _State.loaded
+
+
 class _State:
     loaded = False
     work_in_numpy = 0.0

@@ -12,11 +12,8 @@ import numpy as np
 
 from safespn.engine.threads import in_order, n_threads, single_threaded_blas
 from safespn.network.structure import Structure
-from safespn.rows.parts import Kept, Part, Task
+from safespn.rows.parts import ROWS_PER_PIECE, Kept, Part, Task
 from safespn.typing import AnyArray, FloatArray, IntArray
-
-ROWS_PER_PART = 10_272
-"""As many as the compiled pass takes at once; short enough that what is computed for a part stays in cache."""
 
 
 class MemoryRows:
@@ -40,13 +37,12 @@ class MemoryRows:
         n_classes: int,
         weights: FloatArray | None = None,
         n_jobs: int | None = None,
-        rows_per_part: int = ROWS_PER_PART,
     ) -> None:
         self.whole, self.n_classes = Part(table, codes, weights), n_classes
         self.n_threads = n_threads(len(table), n_jobs)
         self.parts = [
-            replace(self.whole.take(slice(start, start + rows_per_part)), number=number)
-            for number, start in enumerate(range(0, len(table), rows_per_part))
+            replace(self.whole.take(rows), number=number)
+            for number, rows in enumerate(self.whole.slices(ROWS_PER_PIECE))
         ]
 
     @property

@@ -15,6 +15,9 @@ import numpy as np
 from safespn.network.structure import Structure
 from safespn.typing import AnyArray, BoolArray, FloatArray, IntArray
 
+ROWS_PER_PIECE = 10_272
+"""As many as the compiled pass takes at once; short enough that what is computed for them stays in cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -44,6 +47,10 @@ class Part:
         """Row numbers, in order, given for each class, and last for unknown class, numbers among the rows of it."""
         wanted = [*enumerate(places[:-1]), (-1, places[-1])]
         return np.sort(np.concatenate([np.nonzero(self.codes == code)[0][chosen] for code, chosen in wanted]))
+
+    def slices(self, n_rows: int) -> list[slice]:
+        """Divide the rows into pieces of so many."""
+        return [slice(start, start + n_rows) for start in range(0, len(self.codes), n_rows)]
 
     def take(self, rows: slice | IntArray | BoolArray) -> Part:
         """Return some of the rows."""

@@ -6,16 +6,18 @@ Rows with a known class take part like the others, with soft labels that are cer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from safespn.engine import passes
+from safespn.engine import backends, passes
 from safespn.engine.bound import BoundNetwork, bind
 from safespn.engine.evidence import Evidence, Response, ResponseRule, gains, optimistic
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Parameters, Structure
-from safespn.rows.parts import Part
+from safespn.rows.parts import ROWS_PER_PIECE, Part
 from safespn.safety.contrast import contrast, labelled_gains, soft_label_gradient, worst_gains
 from safespn.safety.soft_labels import log_of, log_posterior, project_simplex
 from safespn.typing import BoolArray, FloatArray
@@ -186,15 +188,26 @@ class Climb(WithParameters):
     n_passes: int = 1
 
     def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[Ascent, RowState]:
+        # In pieces that stay in cache, however long the part is.
+        results = [
+            self._piece(structure, part.take(rows), RowState(kept.rival[rows], kept.soft_labels[rows]))
+            for rows in part.slices(ROWS_PER_PIECE)
+        ]
+        ascent = reduce(add, [of_piece for of_piece, _ in results])
+        if self.rule is None:
+            return ascent, kept
+        return ascent, RowState(kept.rival, np.concatenate([soft_labels for _, soft_labels in results]))
+
+    def _piece(self, structure: Structure, part: Part, kept: RowState) -> tuple[Ascent, FloatArray]:
         network = self.network(structure)
         if self.rule is None:
             joint = passes.log_joint(network, part.table, n_jobs=1)
-            return Ascent(assess(part, kept, joint), None), kept
+            return Ascent(assess(part, kept, joint), None), kept.soft_labels
         response = Response(kept.rival, kept.soft_labels, part.is_unlabelled, self.rule)
         statistics, joint, soft_labels = passes.respond(
             network, part.table, response, part.weights, n_passes=self.n_passes, n_jobs=1
         )
-        return Ascent(assess(part, kept, joint), statistics), RowState(kept.rival, soft_labels)
+        return Ascent(assess(part, kept, joint), statistics), soft_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +253,13 @@ def view(joint: FloatArray, conditional: bool) -> FloatArray:
 
 def assess(part: Part, kept: RowState, joint: FloatArray) -> Assessment:
     """Worst case, contrast and labelled gain of a part's rows from what is compared of the model's class joint."""
+    weights = np.empty(0) if part.weights is None else part.weights
+    if backends.is_loaded():
+        from safespn.safety.contrast_kernel import gain_totals
+
+        # Arrays that came from another process may be read-only, for which numba would compile once more.
+        arrays = (joint, kept.rival, kept.soft_labels, part.codes, weights)
+        return Assessment(*gain_totals(*(np.require(array, requirements=["C", "W"]) for array in arrays)))
     each = gains(joint, kept.rival)
     known = np.nonzero(part.codes >= 0)[0]
     of_labelled = labelled_gains(each[known], part.codes[known])
@@ -248,5 +268,4 @@ def assess(part: Part, kept: RowState, joint: FloatArray) -> Assessment:
     at_labels = contrast(joint, kept.rival, kept.soft_labels)
     if part.weights is None:
         return Assessment(float(worst.sum()), float(at_labels.sum()), float(of_labelled.sum()))
-    weights = part.weights
     return Assessment(float(worst @ weights), float(at_labels @ weights), float(of_labelled @ weights[known]))
