@@ -79,7 +79,7 @@ def main() -> None:
     print("| rows | fit | seconds | iterations | worst case |\n|---|---|---|---|---|")
     found = {}
     for n_rows, max_iter, names in (
-        (5_000_000, 10, ("one worker", "two workers")),
+        (5_000_000, 25, ("one worker", "two workers")),
         (1_000_000, 25, ("memory", "two workers")),
     ):
         for name in names:

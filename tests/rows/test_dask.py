@@ -235,3 +235,15 @@ def test_many_labelled_rows_stay_in_their_partitions(monkeypatch):
     monkeypatch.setattr(dask_rows, "LABELLED_IN_MEMORY", 10)
     lazily = SafeSPNClassifier(random_state=0, max_iter=5).fit(da.from_array(X, chunks=(70, 3)), partly)
     assert_same(lazily, in_memory, X)
+
+
+def test_a_column_of_a_file_whose_partitions_dask_would_join(tmp_path):
+    X, _, partly = blobs(400)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=partly)
+    frame.to_parquet(tmp_path / "table.parquet", row_group_size=20)
+    table = dd.read_parquet(tmp_path / "table.parquet", split_row_groups=1)
+    assert len(table["y"].to_delayed()) < table.npartitions == 20
+    lazily = SafeSPNClassifier(random_state=0, max_iter=5).fit(table[["a", "b", "c"]], table["y"])
+    in_memory = SafeSPNClassifier(random_state=0, max_iter=5).fit(frame[["a", "b", "c"]], partly)
+    assert_same(lazily, in_memory, frame[["a", "b", "c"]])
+    assert lazily.predict(table[["a", "b", "c"]]).compute().shape == (400,)

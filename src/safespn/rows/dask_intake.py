@@ -62,9 +62,14 @@ def take_in(X: Any, y: Any, sample_weight: Any, unlabeled: Any, persist: str) ->
     persist : {"auto", "rows", "labels", "nothing"}
         What stays in the memory of the workers between passes.
     """
-    tables = blocks_of_table(X)
-    labels = _blocks(y, X, tables, "y")
-    weights = [None] * len(tables) if sample_weight is None else _blocks(sample_weight, X, tables, "sample_weight")
+    # When Dask optimises a single column of a file, it may join partitions: then none is optimised.
+    frames = [each for each in (X, y, sample_weight) if _has_partitions(each)]
+    optimise = all(len(each.to_delayed()) == each.npartitions for each in frames)
+    tables = blocks_of_table(X, optimise)
+    labels = _blocks(y, X, tables, "y", optimise)
+    weights: list[Any] = [None] * len(tables)
+    if sample_weight is not None:
+        weights = _blocks(sample_weight, X, tables, "sample_weight", optimise)
     blocks = list(zip(tables, labels, weights, strict=True))
     summaries: list[BlockSummary] = compute(
         [
@@ -102,22 +107,27 @@ class _Recipe:
     unlabeled: Any
 
 
-def blocks_of_table(X: Any) -> list[Any]:
+def _has_partitions(collection: Any) -> bool:
+    """Whether it is a Dask data frame or series."""
+    return hasattr(collection, "npartitions") and not hasattr(collection, "chunks")
+
+
+def blocks_of_table(X: Any, optimise: bool = True) -> list[Any]:
     """Promise each partition of a table, with all its columns."""
-    if hasattr(X, "partitions") and hasattr(X, "npartitions") and not hasattr(X, "chunks"):
-        return list(X.to_delayed())
+    if _has_partitions(X):
+        return list(X.to_delayed(optimize_graph=optimise))
     if X.ndim != 2:
         raise ValueError(f"expected a table with rows and columns, got a Dask array of {X.ndim} dimensions")
     return list(X.rechunk({1: -1}).to_delayed().ravel())
 
 
-def _blocks(values: Any, X: Any, tables: list[Any], name: str) -> list[Any]:
+def _blocks(values: Any, X: Any, tables: list[Any], name: str, optimise: bool) -> list[Any]:
     """Promise the partition of labels or weights that belongs to each partition of the table."""
     if dask.is_dask_collection(values):
         lengths = [*getattr(X, "chunks", [[np.nan]])[0], *getattr(values, "chunks", [[np.nan]])[0]]
         if not np.isnan(lengths).any() and len(values) == len(X):
             values = values.rechunk({0: X.chunks[0]})
-        blocks = list(np.ravel(values.to_delayed()))
+        blocks = list(np.ravel(values.to_delayed(optimize_graph=optimise)))
         if len(blocks) != len(tables):
             raise ValueError(
                 f"X has {len(tables)} blocks but {name} has {len(blocks)}; give both the same partitions or chunks"

@@ -27,14 +27,15 @@ def predict_lazily(classifier: SafeSPNClassifier, method: str, X: Any, n_columns
     Dask array of shape (n_rows,) or (n_rows, n_columns)
     """
     shared = delayed(classifier, traverse=False)
-    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * X.npartitions
+    blocks = blocks_of_table(X)
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
     arrays = [
         da.from_delayed(
             delayed(_call)(shared, method, block),
             shape=(length,) if n_columns is None else (length, n_columns),
             dtype=dtype,
         )
-        for block, length in zip(blocks_of_table(X), lengths, strict=True)
+        for block, length in zip(blocks, lengths, strict=True)
     ]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
