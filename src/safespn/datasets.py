@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -140,7 +141,10 @@ def _from_openml(name: str, source: _Source, tried: str) -> Bunch:
     advice = f"put {name}.csv into a folder and name it by data_dir= or {ENVIRONMENT_VARIABLE}"
     try:
         target = source.openml_target or "default-target"
-        copy = fetch_openml(data_id=source.openml_id, target_column=target, as_frame=False, parser="liac-arff")
+        with warnings.catch_warnings():
+            # It warns before every new attempt; the error below says what came of them.
+            warnings.filterwarnings("ignore", "A network error occurred while downloading")
+            copy = fetch_openml(data_id=source.openml_id, target_column=target, as_frame=False, parser="liac-arff")
     except Exception as error:  # whatever the network or the server comes up with
         problem = f"OpenML (data set {source.openml_id}) did not answer: {type(error).__name__}: {error}"
         raise DatasetNotFoundError(f"data set {name!r}: {tried}; {problem}; {advice}") from error
