@@ -46,6 +46,13 @@ def test_fit_and_predict(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.safespn", "out.csv", "r.html", "t.csv"]
 
 
+def test_evaluate(tmp_path):
+    patients(150, 100).to_csv(tmp_path / "t.csv", index=False)
+    done = call("evaluate", "t.csv", "-t", "outcome", "--labelled", "10", "--trials", 1, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 trials, 20 test rows each" in done.stdout
+
+
 def test_a_mistake_is_one_line_and_status_2(tmp_path):
     done = call("fit", "none.csv", "--target", "y", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
