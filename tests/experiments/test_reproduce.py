@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 
 
 def start(*arguments):
-    command = [sys.executable, "-c", "from safespn.cli import main; main()", "reproduce", *map(str, arguments)]
+    command = [Path(sys.executable).parent / "safespn", "reproduce", *map(str, arguments)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
