@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from safespn import __version__
+from safespn.cli import interrupts
 from safespn.cli.demo import demo
 from safespn.cli.evaluate import evaluate
 from safespn.cli.fit import fit
@@ -70,6 +71,8 @@ def run(arguments: Sequence[str]) -> int:
         return _fail("not enough memory; use fewer rows or columns")
     except Exception as error:
         # The command line library's own complaints about usage; their class has no public name.
+        if interrupts:
+            return _fail("interrupted; nothing was written", INTERRUPTED)
         if not hasattr(error, "format_message"):
             raise
         message = error.format_message()
