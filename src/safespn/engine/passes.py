@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import TypeVar
 
@@ -95,20 +95,23 @@ def respond(
         The class joint as by :func:`log_joint`, and the soft labels after the answer.
     """
     backend = backends.choose(network.structure, len(table), n_passes)
-    joint, soft_labels = np.empty((2, len(table), network.structure.n_root_edges))
 
-    def run(start: int, stop: int) -> Statistics:
+    def run(start: int, stop: int) -> tuple[Statistics, FloatArray, FloatArray]:
         rows = slice(start, stop)
-        statistics, joint[rows], soft_labels[rows] = backend.respond(
+        return backend.respond(
             network,
             _features(network, table, start, stop),
             response.take(rows),
             None if weights is None else weights[rows],
         )
-        return statistics
 
-    total = reduce(Statistics.__add__, _over_blocks(run, network, table, backend, n_jobs))
-    return total, joint, soft_labels
+    statistics, joints, soft_labels = zip(*_over_blocks(run, network, table, backend, n_jobs), strict=True)
+    return reduce(Statistics.__add__, statistics), joined(joints), joined(soft_labels)
+
+
+def joined(arrays: Sequence[FloatArray]) -> FloatArray:
+    """Join arrays of consecutive rows; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _per_row(

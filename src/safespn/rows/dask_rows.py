@@ -17,6 +17,7 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 from dask.optimization import cull
 
 from safespn.network.structure import Structure
@@ -51,6 +52,7 @@ class DaskRows:
         self.parts, self.names, self.keeps = parts, names, keeps
         self._counts, self._weight_totals = counts, weight_totals
         self._structures: dict[int, tuple[Structure, Delayed]] = {}
+        self._dropped_later: Any = None
 
     @property
     def n_parts(self) -> int:
@@ -66,23 +68,24 @@ class DaskRows:
 
     def run(self, task: Task, structure: Structure, kept: Kept | None = None) -> tuple[Any, Kept]:
         """Run a task on every part; return the sum of the summaries and promises of what each part keeps."""
-        token = uuid4().hex
-        shared = delayed(task, name=f"safespn-task-{token}", traverse=False)
-        wiring = self._shared(structure)
-        results = [
-            delayed(_run)(
-                shared, wiring, part, before, self.names[number], dask_key_name=f"safespn-part-{number}-{token}"
-            )
-            for number, (part, before) in enumerate(zip(self.parts, kept or [None] * self.n_parts, strict=True))
-        ]
-        total = _tree(results, token)
+        token, wiring = uuid4().hex, self._shared(structure)
+        shared, layer = f"safespn-task-{token}", f"safespn-{token}"
+        steps = [f"safespn-part-{token}-{number}" for number in range(self.n_parts)]
+        tasks: dict[str, Any] = {shared: task}
+        for number, (step, part, label) in enumerate(zip(steps, self.parts, self.names, strict=True)):
+            tasks[step] = (_run, shared, wiring.key, part.key, kept[number].key if kept else None, label)
+        sums = _add_in_tree(tasks, steps, token)
+        graph = HighLevelGraph.from_collections(layer, tasks, [wiring, *self.parts, *(kept or [])])
+        promises = [Delayed(key, graph, layer=layer) for key in [*sums, *steps]]
         try:
-            if not self.keeps:
-                return total.compute(), results
-            total, *results = dask.persist(total, *results)
-            return total.compute(), results
+            if self.keeps:
+                promises = list(dask.persist(*promises))
+            # What led to this step is dropped after the next one has been handed over: a client of Dask sends word of
+            # the former first, and then waits.
+            self._dropped_later = (kept, promises)
+            return _add(dask.compute(*promises[: len(sums)])), promises[len(sums) :]
         except Exception as error:
-            raise explained(error, self.names, results) from error
+            raise explained(error, self.names, promises[len(sums) :]) from error
 
     def _shared(self, structure: Structure) -> Delayed:
         """Promise of a structure, sent to each worker once."""
@@ -180,28 +183,25 @@ def _run(task: Task, structure: Structure, part: Part, before: tuple[Any, Any] |
         raise ValueError(f"{name}: {error}") from error
 
 
-def _tree(results: list[Delayed], token: str) -> Delayed:
-    """Add up the summaries of results, a few at a time."""
+def _add_in_tree(tasks: dict[str, Any], steps: list[str], token: str) -> list[str]:
+    """Add tasks that add up the summaries of steps, a few at a time; return the keys of the few sums that are left."""
     # Apart from what is kept, so that only summaries travel between workers.
-    summaries = [
-        delayed(_summary)(result, dask_key_name=f"safespn-summary-{number}-{token}")
-        for number, result in enumerate(results)
-    ]
+    keys = [f"safespn-summary-{token}-{number}" for number in range(len(steps))]
+    tasks.update({key: (_summary, step) for key, step in zip(keys, steps, strict=True)})
     level = 0
-    while level == 0 or len(summaries) > 1:
-        summaries = [
-            delayed(_add)(summaries[start : start + FAN_IN], dask_key_name=f"safespn-sum-{level}-{start}-{token}")
-            for start in range(0, len(summaries), FAN_IN)
-        ]
+    while len(keys) > FAN_IN:
+        groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
+        keys = [f"safespn-sum-{token}-{level}-{number}" for number in range(len(groups))]
+        tasks.update({key: (_add, group) for key, group in zip(keys, groups, strict=True)})
         level += 1
-    return summaries[0]
+    return keys
 
 
 def _summary(result: tuple[Any, Any]) -> Any:
     return result[0]
 
 
-def _add(summaries: list[Any]) -> Any:
+def _add(summaries: Sequence[Any]) -> Any:
     return None if summaries[0] is None else reduce(add, summaries)
 
 

@@ -196,7 +196,7 @@ class Climb(WithParameters):
         ascent = reduce(add, [of_piece for of_piece, _ in results])
         if self.rule is None:
             return ascent, kept
-        return ascent, RowState(kept.rival, np.concatenate([soft_labels for _, soft_labels in results]))
+        return ascent, RowState(kept.rival, passes.joined([soft_labels for _, soft_labels in results]))
 
     def _piece(self, structure: Structure, part: Part, kept: RowState) -> tuple[Ascent, FloatArray]:
         network = self.network(structure)
