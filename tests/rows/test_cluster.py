@@ -13,6 +13,7 @@ from tests.rows.tables import blobs
 
 distributed = pytest.importorskip("distributed", reason="needs the extra [dask]")
 da = pytest.importorskip("dask.array")
+delayed = pytest.importorskip("dask").delayed
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.filterwarnings("ignore")]
 
@@ -39,7 +40,18 @@ def test_workers_give_the_answer_of_memory(client):
     np.testing.assert_array_equal(lazily.predict(blocks).compute(), in_memory.predict(X))
 
 
-def test_a_killed_worker_costs_recomputation_not_the_fit(client, monkeypatch):
+def divide(array):
+    """Blocks that have nothing in common, as those of files."""
+    return da.concatenate(
+        [
+            da.from_delayed(delayed(array[start : start + 100]), (100, *array.shape[1:]), array.dtype)
+            for start in range(0, len(array), 100)
+        ]
+    )
+
+
+@pytest.mark.parametrize("persist", ["rows", "labels"])
+def test_a_killed_worker_costs_recomputation_not_the_fit(client, monkeypatch, persist):
     from safespn.rows.dask_rows import DaskRows
 
     X, _, partly = blobs(600)
@@ -54,9 +66,7 @@ def test_a_killed_worker_costs_recomputation_not_the_fit(client, monkeypatch):
         return original(self, task, structure, kept)
 
     monkeypatch.setattr(DaskRows, "run", run)
-    lazily = SafeSPNClassifier(random_state=0, max_iter=15).fit(
-        da.from_array(X, chunks=(100, 3)), da.from_array(partly, chunks=100)
-    )
+    lazily = SafeSPNClassifier(random_state=0, max_iter=15, persist=persist).fit(divide(X), divide(partly))
     assert rounds[9] == "Climb"
     np.testing.assert_allclose(lazily.joint_log_likelihood(X), in_memory.joint_log_likelihood(X), rtol=1e-9)
     np.testing.assert_allclose(lazily.safety_.worst_case, in_memory.safety_.worst_case, rtol=1e-9)

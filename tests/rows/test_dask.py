@@ -55,6 +55,36 @@ def test_blocks_of_any_size_give_the_answer_of_memory(chunks, options):
 
 
 @pytest.mark.parametrize("persist", ["rows", "labels", "nothing"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_a_file_are_read_again_where_they_are_used(persist, weighted, tmp_path):
+    X, _, partly = blobs(200)
+    weights = np.where(np.arange(200) % 5 == 0, 0.0, 1.5) if weighted else None
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=partly, weight=1.0 if weights is None else weights)
+    for number, start in enumerate(range(0, 200, 70)):
+        frame[start : start + 70].to_parquet(tmp_path / f"{number}.parquet")
+    options = {"random_state": 0, "max_iter": 5}
+    in_memory = SafeSPNClassifier(**options).fit(frame[list("abc")], partly, sample_weight=weights)
+    table = dd.read_parquet(tmp_path)
+    lazily = SafeSPNClassifier(persist=persist, **options).fit(
+        table[list("abc")], table["y"], sample_weight=table["weight"] if weighted else None
+    )
+    assert_same(lazily, in_memory, frame[list("abc")])
+
+
+def test_only_blocks_with_nothing_in_common_are_read_by_the_tasks_that_use_them():
+    from safespn.rows.unread import graphs_apart
+
+    def tenth(number):
+        return np.arange(10.0) + 10 * number
+
+    apart = [[dask.delayed(tenth)(number)] for number in range(3)]
+    graphs = graphs_apart(apart)
+    assert [set(graph) for graph in graphs] == [{promise.key} for (promise,) in apart]
+    source = dask.delayed(tenth)(0)
+    assert graphs_apart([[source[:5]], [source[5:]]]) is None
+
+
+@pytest.mark.parametrize("persist", ["rows", "labels", "nothing"])
 def test_what_workers_hold_does_not_matter(persist):
     X, _, partly = blobs(200)
     options = {"random_state": 0, "max_iter": 5}

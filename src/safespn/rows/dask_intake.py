@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask
@@ -14,6 +15,7 @@ from dask.delayed import Delayed, delayed
 from safespn.labels import encode_labels, is_unlabelled
 from safespn.rows.dask_rows import DaskRows, compute
 from safespn.rows.parts import Part
+from safespn.rows.unread import Unread, graphs_apart
 from safespn.table_encoder import TableEncoder, is_frame
 from safespn.typing import AnyArray, FloatArray
 
@@ -70,10 +72,10 @@ def take_in(X: Any, y: Any, sample_weight: Any, unlabeled: Any, persist: str) ->
     weights: list[Any] = [None] * len(tables)
     if sample_weight is not None:
         weights = _blocks(sample_weight, X, tables, "sample_weight", optimise)
-    blocks = list(zip(tables, labels, weights, strict=True))
+    blocks = [[each for each in block if each is not None] for block in zip(tables, labels, weights, strict=True)]
     summaries: list[BlockSummary] = compute(
         [
-            (f"block {number}", delayed(_summarise)(*block, unlabeled, f"block {number}"))
+            (f"block {number}", delayed(_summarise)(unlabeled, f"block {number}", *block))
             for number, block in enumerate(blocks)
         ]
     )
@@ -84,20 +86,31 @@ def take_in(X: Any, y: Any, sample_weight: Any, unlabeled: Any, persist: str) ->
         raise ValueError(f"X has no rows in any of its {len(summaries)} blocks")
     classes = _classes(summaries, unlabeled)
     encoder = TableEncoder(_union([summary.categories for summary in summaries], _names(X)))
-    recipe = delayed(_Recipe(encoder, classes, unlabeled), traverse=False)
     used = [number for number, summary in enumerate(summaries) if sum(summary.counts.values())]
-    parts: list[Delayed] = [
-        delayed(_make_part)(recipe, *blocks[number], position, f"block {number}")
-        for position, number in enumerate(used)
-    ]
+    names = [f"block {number}" for number in used]
     order = [*classes.tolist(), None]
     counts = np.array([[summaries[number].counts.get(label, 0) for label in order] for number in used])
     totals = np.array([[summaries[number].weights.get(label, 0.0) for label in order] for number in used])
     n_bytes = 8 * int(counts.sum()) * len(encoder.categories)
-    if persist == "rows" or (persist == "auto" and n_bytes <= SHARE_OF_MEMORY * _memory()):
-        parts = list(dask.persist(*parts))
-    names = [f"block {number}" for number in used]
+    in_memory = persist == "rows" or (persist == "auto" and n_bytes <= SHARE_OF_MEMORY * _memory())
+    parts = _parts([blocks[number] for number in used], names, _Recipe(encoder, classes, unlabeled), in_memory)
     return Intake(DaskRows(parts, counts, totals, names, persist != "nothing"), encoder, classes)
+
+
+def _parts(blocks: list[list[Any]], names: list[str], recipe: _Recipe, in_memory: bool) -> list[Delayed]:
+    """Promise the parts: held by Dask, or made again in every pass."""
+    graphs = None if in_memory else graphs_apart(blocks)
+    if graphs is not None:
+        keys = [[promise.key for promise in block] for block in blocks]
+        each = enumerate(zip(graphs, keys, names, strict=True))
+        unread = [Unread(graph, of_block, partial(_make_part, recipe, n, name)) for n, (graph, of_block, name) in each]
+        return list(dask.persist(*[delayed(part, traverse=False) for part in unread]))
+    shared = delayed(recipe, traverse=False)
+    parts = [
+        delayed(_make_part)(shared, position, name, *block)
+        for position, (name, block) in enumerate(zip(names, blocks, strict=True))
+    ]
+    return list(dask.persist(*parts)) if in_memory else parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +154,7 @@ def _blocks(values: Any, X: Any, tables: list[Any], name: str, optimise: bool) -
     return list(dask.persist(*[delayed(block) for block in np.split(whole, np.cumsum(lengths)[:-1])]))
 
 
-def _summarise(table: Any, labels: Any, weights: Any, unlabeled: Any, name: str) -> BlockSummary:
+def _summarise(unlabeled: Any, name: str, table: Any, labels: Any, weights: Any = None) -> BlockSummary:
     labels = np.asarray(labels)
     each = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not (each >= 0).all() or np.isinf(each).any():
@@ -202,7 +215,7 @@ def _names(X: Any) -> Sequence[Any]:
     return list(X.columns) if hasattr(X, "columns") else range(X.shape[1])
 
 
-def _make_part(recipe: _Recipe, table: Any, labels: Any, weights: Any, position: int, name: str) -> Part:
+def _make_part(recipe: _Recipe, position: int, name: str, table: Any, labels: Any, weights: Any = None) -> Part:
     """Encode one partition; rows of weight zero act as if they were not there."""
     try:
         cells = np.ascontiguousarray(recipe.encoder.encode(table), dtype=np.float64)

@@ -23,6 +23,7 @@ from dask.optimization import cull
 from safespn.network.structure import Structure
 from safespn.rows.memory import MemoryRows
 from safespn.rows.parts import Kept, Part, Task
+from safespn.rows.unread import Unread, read
 from safespn.typing import FloatArray, IntArray
 
 FAN_IN = 8
@@ -36,7 +37,7 @@ class DaskRows:
     Parameters
     ----------
     parts : list of Delayed
-        Promises of :class:`Part`, none of them empty.
+        Promises of :class:`Part`, or of how to read one, none of them empty.
     counts : array of shape (n_parts, n_classes + 1)
         Rows of each class and, last, of unknown class in each part.
     weight_totals : array of shape (n_parts, n_classes + 1)
@@ -176,9 +177,12 @@ def explained(error: Exception, names: Sequence[str], promises: Sequence[Delayed
     )
 
 
-def _run(task: Task, structure: Structure, part: Part, before: tuple[Any, Any] | None, name: str) -> tuple[Any, Any]:
+def _run(
+    task: Task, structure: Structure, part: Part | Unread, before: tuple[Any, Any] | None, name: str
+) -> tuple[Any, Any]:
+    rows = read(part)
     try:
-        return task(structure, part, None if before is None else before[1])
+        return task(structure, rows, None if before is None else before[1])
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
 
@@ -205,12 +209,14 @@ def _add(summaries: Sequence[Any]) -> Any:
     return None if summaries[0] is None else reduce(add, summaries)
 
 
-def _fetch(part: Part, places: list[IntArray]) -> Part:
-    return part.take(part.rows_at(places))
+def _fetch(part: Part | Unread, places: list[IntArray]) -> Part:
+    rows = read(part)
+    return rows.take(rows.rows_at(places))
 
 
-def _labelled(part: Part) -> Part:
-    return part.take(~part.is_unlabelled)
+def _labelled(part: Part | Unread) -> Part:
+    rows = read(part)
+    return rows.take(~rows.is_unlabelled)
 
 
 def _kept(result: tuple[Any, Any]) -> Any:
