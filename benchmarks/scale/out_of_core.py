@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tables import SETTINGS, write_parquet
 
 N_ROWS, N_COLUMNS = 20_000_000, 10
-MAX_ITER = 10
+MAX_ITER = 25
 
 
 def largest_memory(dask_worker) -> int:  # type: ignore[no-untyped-def]

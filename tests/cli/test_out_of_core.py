@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -117,6 +118,16 @@ def test_tables_larger_than_a_share_of_memory_stay_on_disk_by_themselves(fit, tm
     monkeypatch.setattr(out_of_core, "SHARE_OF_MEMORY", 1e-7)
     assert "(more than 1e-05 %): rows stay on disk" in fit(tmp_path / "t.parquet")[0]
     assert "on disk" not in fit(tmp_path / "t.parquet", "--in-memory")[0]
+
+
+@pytest.mark.parametrize("where", ["--out-of-core", "--in-memory"])
+def test_json_tells_where_the_rows_were(command, tmp_path, where):
+    table(100).to_parquet(tmp_path / "t.parquet")
+    status, out, _ = command(
+        *("fit", tmp_path / "t.parquet", "-t", "outcome", "-o", tmp_path / "m", "--safety", "none", "--json", where)
+    )
+    assert status == 0
+    assert json.loads(out)["out_of_core"] is (where == "--out-of-core")
 
 
 def test_limits_of_containers_count(monkeypatch):

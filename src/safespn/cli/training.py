@@ -9,6 +9,7 @@ from typing import Any
 from safespn.classifier import SafeSPNClassifier
 from safespn.cli.console import Talk
 from safespn.report import collect_report, render_report
+from safespn.table_encoder import is_lazy
 from safespn.tables import UNLABELLED, ColumnChoices, TableError, TrainingTable
 
 MOST_LISTED = 20
@@ -86,6 +87,7 @@ def summary(classifier: SafeSPNClassifier, table: TrainingTable) -> dict[str, An
         "target": table.target,
         "rows": len(table.labels),
         "labelled": int(table.is_labelled.sum()),
+        "out_of_core": is_lazy(table.features),
         "classes": class_counts(table),
         "columns": [{"name": each.name, "type": each.kind, "reason": each.reason} for each in table.columns],
         "iterations": classifier.n_iter_,

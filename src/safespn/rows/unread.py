@@ -6,6 +6,7 @@ needed yet, and send rows to where soft labels are kept.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import dask
 from dask.delayed import Delayed
 from dask.optimization import cull
-from distributed import futures_of
 
 from safespn.rows.parts import Part
 
@@ -48,8 +48,12 @@ def read(part: Part | Unread) -> Part:
 def graphs_apart(blocks: Sequence[Sequence[Delayed]]) -> list[dict[Any, Any]] | None:
     """Tasks that lead to each group of blocks; None if groups share some of them, or memory of workers holds any."""
     promises = [promise for block in blocks for promise in block]
-    if futures_of(promises):
-        return None
+    # Without a cluster nothing is in its memory, and the import would be slow.
+    if "distributed" in sys.modules:
+        from distributed import futures_of
+
+        if futures_of(promises):
+            return None
     merged: dict[Any, Any] = {}
     # Promises of blocks of one collection have its graph in common.
     for graph in {id(promise.dask): promise.dask for promise in promises}.values():
