@@ -18,6 +18,7 @@ from safespn.safety.tasks import Climb
 from tables import SETTINGS, rows
 
 N_ROWS, N_COLUMNS = 1_000_000, 20
+PASSES_PER_BARE_ONE = 5
 
 
 def peak_megabytes() -> float:
@@ -28,6 +29,7 @@ def main() -> None:
     table, _, labels = rows(0, N_ROWS, N_COLUMNS)
     before, size = peak_megabytes(), table.nbytes / 2**20
     seconds: list[float] = []
+    bare: list[float] = []
     original = MemoryRows.run
 
     def timed(self, task, structure, kept=None):  # type: ignore[no-untyped-def]
@@ -35,19 +37,18 @@ def main() -> None:
         result = original(self, task, structure, kept)
         if isinstance(task, Climb) and task.rule is not None and len(self.whole.codes) == N_ROWS:
             seconds.append(time.perf_counter() - started)
+            if len(seconds) % PASSES_PER_BARE_ONE == 0:
+                # In turns, so that what else the machine does meets both.
+                started = time.perf_counter()
+                passes.statistics(bind(structure, task.parameters), table)
+                bare.append(time.perf_counter() - started)
         return result
 
     MemoryRows.run = timed  # type: ignore[method-assign]
     started = time.perf_counter()
     fitted = SafeSPNClassifier(**SETTINGS).fit(table, labels)
-    whole = time.perf_counter() - started
+    whole = time.perf_counter() - started - sum(bare)
     peak = peak_megabytes()
-    structure, parameters = fitted.spn_._structure, fitted.spn_._parameters
-    bare = []
-    for _ in range(7):
-        started = time.perf_counter()
-        passes.statistics(bind(structure, parameters), table)
-        bare.append(time.perf_counter() - started)
     ours, theirs = float(np.median(seconds)), float(np.median(bare))
     print(f"| {N_ROWS:,} rows x {N_COLUMNS} columns in memory, {fitted.spn_.n_edges} edges | measured |\n|---|---|")
     print(f"| fit, {fitted.n_iter_} iterations, certified: {fitted.safety_.certified} | {whole:.1f} s |")
