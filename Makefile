@@ -1,13 +1,43 @@
 PYTHON ?= python3
 BIN := .venv/bin
+UV := $(BIN)/uv
+PYTEST := -m pytest -n auto --dist loadgroup
+# What differs between versions of Python and of the libraries, without what takes long.
+SMOKE := -m 'not slow' tests/test_import.py tests/test_classifier.py tests/contract tests/engine tests/network \
+	tests/tables tests/plotting tests/rows/test_dask.py tests/cli/test_fit_predict.py
+export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench docs pages clean
+.PHONY: demo test coverage doctest test-minimum test-core test-python lint format bench docs pages dist clean
 
 demo: .venv/installed
 	$(BIN)/safespn demo
 
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python $(PYTEST)
+
+# The same tests, with the share of the lines that they run.
+coverage: .venv/installed
+	$(BIN)/coverage erase
+	$(BIN)/python -m coverage run $(PYTEST)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --skip-empty --sort=cover
+
+doctest: .venv/installed
+	$(BIN)/python -m pytest --doctest-modules src
+
+# The oldest versions that pyproject.toml allows, of Python too.
+test-minimum: .venv-minimum/installed
+	.venv-minimum/bin/python .ci/minimum_versions.py
+	.venv-minimum/bin/python $(PYTEST) -W ignore::DeprecationWarning $(SMOKE)
+
+# The wheel without extras.
+test-core: .venv-core/installed dist
+	$(UV) pip install --quiet --python .venv-core --reinstall-package safespn dist/*.whl
+	.venv-core/bin/python $(PYTEST) -rs $(SMOKE)
+
+# make test-python VERSION=3.13
+test-python: .venv-$(VERSION)/installed
+	.venv-$(VERSION)/bin/python $(PYTEST) $(SMOKE)
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -25,12 +55,32 @@ docs: .venv/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 pages: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.documentation
+	$(BIN)/python -m tests.documentation
+
+dist: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/twine check --strict dist/*
 
 clean:
-	rm -rf .venv .peers site
+	rm -rf .venv .venv-* .peers dist site
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
+	touch $@
+
+.venv-minimum/installed: pyproject.toml | .venv/installed
+	$(UV) venv --quiet --clear --python 3.10 .venv-minimum
+	$(UV) pip install --quiet --python .venv-minimum --resolution lowest-direct --editable '.[all,test]'
+	touch $@
+
+.venv-core/installed: pyproject.toml | .venv/installed
+	$(UV) venv --quiet --clear --python $(BIN)/python .venv-core
+	$(UV) pip install --quiet --python .venv-core '.[test]'
+	touch $@
+
+.venv-3.%/installed: pyproject.toml | .venv/installed
+	$(UV) venv --quiet --clear --python 3.$* .venv-3.$*
+	$(UV) pip install --quiet --python .venv-3.$* --editable '.[all,test]'
 	touch $@

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import threading
 
@@ -12,9 +13,11 @@ from safespn.engine import backends
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is no failure.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+# A busy machine is no failure. Examples are the same in every run, so that a failure comes from the change at hand;
+# where SAFESPN_FRESH_EXAMPLES is set, as in CI, they are new each time, and a failure prints the line that repeats it.
+fresh = bool(os.environ.get("SAFESPN_FRESH_EXAMPLES"))
+settings.register_profile("safespn", deadline=None, derandomize=not fresh, print_blob=fresh)
+settings.load_profile("safespn")
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +25,7 @@ def _one_backend_per_test(monkeypatch):
     """Stay with the numpy pass, so that rounding does not depend on what other tests have done before."""
     monkeypatch.setattr(backends._State, "loaded", False)
     monkeypatch.setattr(backends._State, "work_in_numpy", float("-inf"))
+    monkeypatch.delenv("SAFESPN_ENGINE", raising=False)
 
 
 @pytest.fixture(params=["numpy", "compiled"])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine
@@ -13,10 +12,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from safespn import ModelFileError, SafeSPNClassifier
+from safespn import ModelFileError, SafeSPNClassifier, learn_spn
+from safespn.exceptions import LabelWarning, UnseenCategoryWarning
+from safespn.foundation.masked_arrays import unmask
 from safespn.model_selection import SemiSupervisedSplit
 from safespn.network.nodes import walk
-from safespn.table_encoder import UnseenCategoryWarning
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,7 @@ def fitted(wine):
 @pytest.fixture
 def frame():
     """Numbers, a category, a boolean, a string and gaps; the class depends on all of them."""
+    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=200)
     columns = {
@@ -99,22 +100,22 @@ def test_every_method_fits_and_repeats(wine, safety, objective):
         assert first.safety_.certified
 
 
-@pytest.mark.parametrize("options", [{"max_depth": 0}, {"max_depth": 3}, {"multivariate": False}])
+@pytest.mark.parametrize("options", [{"max_depth": 0}, {"max_depth": 3}, {"univariate": True}])
 def test_other_structures(wine, options):
     """A product of single columns is naive Bayes; the paper's leaves of one column are one parameter away."""
     X, y, partly = wine
-    classifier = SafeSPNClassifier(**options, max_iter=20).fit(X, partly)
+    classifier = SafeSPNClassifier(network="deep", **options, max_iter=20).fit(X, partly)
     assert classifier.safety_.certified
     assert classifier.score(X, y) > (0.9 if "max_depth" in options else 0.7)
-    if options == {"multivariate": False}:
+    if options == {"univariate": True}:
         leaves = [node for node in walk(classifier.spn_.root) if not node.children]
         assert {type(leaf).__name__ for leaf in leaves} == {"Gaussian"}
 
 
 def test_pessimism_of_zero_is_the_unguarded_fit(wine):
     X, _, partly = wine
-    unguarded = SafeSPNClassifier(safety="none").fit(X, partly)
-    trusting = SafeSPNClassifier(safety="certified", pessimism=0.0).fit(X, partly)
+    unguarded = SafeSPNClassifier(safety="none", random_state=0).fit(X, partly)
+    trusting = SafeSPNClassifier(safety="certified", pessimism=0.0, random_state=0).fit(X, partly)
     np.testing.assert_array_equal(unguarded.predict_proba(X), trusting.predict_proba(X))
 
 
@@ -171,7 +172,7 @@ def test_pickles_pipelines_searches_and_calibration(wine, fitted):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), fitted.predict_proba(X))
     pipeline = make_pipeline(StandardScaler(), SafeSPNClassifier()).fit(X, partly)
     assert pipeline.score(X, y) > 0.9
-    search = GridSearchCV(SafeSPNClassifier(max_iter=10), {"weight_prior": [0.5, 5.0]}, cv=SemiSupervisedSplit(3))
+    search = GridSearchCV(SafeSPNClassifier(max_iter=10), {"prior_rows": [0.5, 5.0]}, cv=SemiSupervisedSplit(3))
     assert search.fit(X, partly).best_score_ > 0.85
     assert cross_val_score(SafeSPNClassifier(max_iter=10), X, partly, cv=SemiSupervisedSplit(3)).mean() > 0.85
     calibrated = CalibratedClassifierCV(SafeSPNClassifier(unlabeled=None), cv=2).fit(X, y)
@@ -204,7 +205,7 @@ def test_verbose_writes_to_standard_error(wine, capsys):
     SafeSPNClassifier(verbose=1, max_iter=5).fit(X, partly)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "supervised model learned from 45 rows" in captured.err
+    assert "supervised model learned from 45 labelled rows" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_verbose_writes_to_standard_error(wine, capsys):
     [
         (lambda X, y: (X, np.full(len(y), -1)), "y has no labelled row: all 178 entries are the marker -1"),
         (lambda X, y: (np.where(X.max() == X, np.inf, X), y), "infinity"),
-        (lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y.astype(float))), "NaN"),
+        (lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.inf, y.astype(float))), "infinity"),
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (X, y + 0.5), "continuous"),
         (lambda X, y: (X[:0], y[:0]), "0 sample"),
@@ -224,15 +225,19 @@ def test_bad_input_is_refused(wine, change, message):
         SafeSPNClassifier().fit(*change(X, y))
 
 
-def test_bad_validation_and_columns_are_refused(wine, fitted):
+def test_bad_validation_and_widths_are_refused(wine, fitted):
     X, _, partly = wine
     with pytest.raises(ValueError, match="validation rows hold class 7, which has no labelled row"):
         SafeSPNClassifier(safety="mcp").fit(X, partly, validation=(X[:2], [0, 7]))
     with pytest.raises(ValueError, match="X has 12 features, but SafeSPNClassifier is expecting 13"):
         fitted.predict(X[:, :12])
+
+
+def test_columns_of_frames_that_no_leaf_can_hold_are_refused():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"when": pd.date_range("2020", periods=4), "x": [1.0, 2, 3, 4]})
     with pytest.raises(ValueError, match="column 'when' holds dates or times"):
-        SafeSPNClassifier(unlabeled=None).fit(frame, [0, 1, 0, 1])
+        SafeSPNClassifier(unlabeled=None).fit(frame, [0, 1, 0, 1], column_types={"when": "continuous"})
     frame = pd.DataFrame({"x": [1.0, "a", 3, 4]})
     with pytest.raises(ValueError, match="column 'x' mixes types"):
         SafeSPNClassifier(unlabeled=None).fit(frame, [0, 1, 0, 1])
@@ -247,25 +252,72 @@ def test_a_failed_fit_leaves_the_old_model(wine):
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
 
 
-@pytest.mark.parametrize("labels", [[0, 0, -1, -1, 1, -1], [5, 5, 5, -1, -1, -1], [0, 1, -1, -1, -1, -1]])
+@pytest.mark.filterwarnings("ignore::safespn.FewLabelsWarning")
+@pytest.mark.parametrize("labels", [[0, 0, -1, -1, 1, -1], [0, 1, -1, -1, -1, -1]])
 def test_small_and_lopsided_classes_work(labels):
-    """A class with one row, one class only, one row each: finite probabilities throughout."""
+    """A class with one row, one row each: finite probabilities throughout."""
     X = np.random.default_rng(0).normal(size=(6, 3))
     classifier = SafeSPNClassifier().fit(X, labels)
     assert np.isfinite(classifier.predict_proba(X)).all()
     assert classifier.safety_.certified
 
 
+@pytest.mark.parametrize("unlabeled", [-1, None])
+def test_a_single_class_is_refused(unlabeled):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    with pytest.raises(ValueError, match="only one class, 1"):
+        SafeSPNClassifier(unlabeled=unlabeled).fit(X, [1, 1, 1, 1, 1, 1])
+    with pytest.raises(ValueError, match=r"only one class, 1; .*set unlabeled=None"):
+        SafeSPNClassifier().fit(X, [-1, 1, 1, -1, 1, -1])
+    assert SafeSPNClassifier(unlabeled=None).fit(X, [-1, 1, 1, -1, 1, -1]).classes_.tolist() == [-1, 1]
+
+
+def test_labels_that_look_like_markers_get_a_warning(wine):
+    X, _, partly = wine
+    names = np.where(partly == -1, "unknown", partly.astype(str)).astype(object)
+    with pytest.warns(LabelWarning, match="'unknown' is taken as a class") as caught:
+        SafeSPNClassifier(max_iter=2).fit(X, names)
+    assert caught[0].filename == __file__
+
+
+def test_masked_cells_are_missing_and_masked_labels_are_unlabelled(wine):
+    X, _, partly = wine
+    mask = np.random.default_rng(0).random(X.shape) < 0.1
+    masked = np.ma.masked_array(np.where(mask, 1e6, X), mask)
+    gaps = np.where(mask, np.nan, X)
+    labels = np.ma.masked_array(np.where(partly == -1, 7, partly), partly == -1)
+    expected = SafeSPNClassifier(max_iter=5, random_state=0).fit(gaps, partly)
+    classifier = SafeSPNClassifier(max_iter=5, random_state=0).fit(masked, labels)
+    np.testing.assert_array_equal(classifier.predict_proba(masked), expected.predict_proba(gaps))
+    assert classifier.score(masked, labels) == expected.score(gaps, partly)
+    np.testing.assert_array_equal(learn_spn(masked).log_likelihood(masked), learn_spn(gaps).log_likelihood(gaps))
+    whole = np.ma.masked_array(np.arange(6).reshape(3, 2), [[0, 1], [0, 0], [0, 0]])
+    assert np.isnan(unmask(whole)[0, 1])
+
+
+def test_complex_columns_are_named(wine):
+    pandas = pytest.importorskip("pandas")
+    _, _, partly = wine
+    frame = pandas.DataFrame({"x": np.arange(len(partly)) % 7, "kind": ["a", "b"] * (len(partly) // 2)})
+    for wrong in (frame["x"] * 1j, (frame["x"] * 1j).astype(object)):
+        with pytest.raises(ValueError, match="column 'x' holds complex numbers"):
+            SafeSPNClassifier().fit(frame.assign(x=wrong), partly)
+    classifier = SafeSPNClassifier(max_iter=5).fit(frame, partly)
+    with pytest.raises(ValueError, match="column 'x' holds complex numbers"):
+        classifier.predict(frame.assign(x=frame["x"] * 1j))
+
+
 def test_marker_that_does_not_occur_and_other_markers():
     X, y = load_iris(return_X_y=True)
     np.testing.assert_array_equal(
-        SafeSPNClassifier(unlabeled=99).fit(X, y).predict_proba(X),
-        SafeSPNClassifier(unlabeled=None).fit(X, y).predict_proba(X),
+        SafeSPNClassifier(unlabeled=99, random_state=0).fit(X, y).predict_proba(X),
+        SafeSPNClassifier(unlabeled=None, random_state=0).fit(X, y).predict_proba(X),
     )
     gaps = np.where(np.arange(150) % 5 == 0, y.astype(float), np.nan)
     marked = np.where(np.arange(150) % 5 == 0, y, -1)
-    by_nan = SafeSPNClassifier(unlabeled=np.nan).fit(X, gaps)
-    np.testing.assert_array_equal(by_nan.predict_proba(X), SafeSPNClassifier().fit(X, marked).predict_proba(X))
+    by_nan = SafeSPNClassifier(unlabeled=np.nan, random_state=0).fit(X, gaps)
+    by_marker = SafeSPNClassifier(random_state=0).fit(X, marked)
+    np.testing.assert_array_equal(by_nan.predict_proba(X), by_marker.predict_proba(X))
 
 
 def test_degenerate_columns_and_far_rows_give_finite_probabilities(wine):
@@ -282,8 +334,10 @@ def test_degenerate_columns_and_far_rows_give_finite_probabilities(wine):
 def test_constant_columns_change_nothing(wine, constant):
     """Also where the mean of equal numbers is not exactly that number."""
     X, y, partly = wine
-    plain = SafeSPNClassifier().fit(X, partly)
-    padded = SafeSPNClassifier().fit(np.column_stack([X, np.full(len(X), constant)]), partly)
+    plain = SafeSPNClassifier(network="blocks", random_state=0).fit(X, partly)
+    padded = SafeSPNClassifier(network="blocks", random_state=0).fit(
+        np.column_stack([X, np.full(len(X), constant)]), partly
+    )
     shifted = np.column_stack([X, np.full(len(X), constant * 1.01)])
     assert padded.score(shifted, y) == pytest.approx(plain.score(X, y), abs=0.02)
     assert abs(padded.score_samples(shifted).mean() - plain.score_samples(X).mean()) < 2 + 1e-4 * constant**2
@@ -297,8 +351,11 @@ def test_probabilities_sum_to_one_far_out(wine, fitted):
 def test_weights_of_labelled_rows_are_repetitions(wine):
     X, _, partly = wine
     labelled = np.nonzero(partly >= 0)[0]
-    weighted = SafeSPNClassifier(max_iter=20).fit(X, partly, sample_weight=np.where(partly >= 0, 2.0, 1.0))
-    repeated = SafeSPNClassifier(max_iter=20).fit(np.vstack([X, X[labelled]]), np.append(partly, partly[labelled]))
+    weighted = SafeSPNClassifier(max_iter=20, random_state=0).fit(
+        X, partly, sample_weight=np.where(partly >= 0, 2.0, 1.0)
+    )
+    repeated = SafeSPNClassifier(max_iter=20, random_state=0)
+    repeated.fit(np.vstack([X, X[labelled]]), np.append(partly, partly[labelled]))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-8)
 
 
@@ -335,7 +392,6 @@ def test_never_worse_than_supervised_on_validation_rows(wine, safety):
         (["a", "b", -1], -1),
         ([0.0, 1.0, float("nan")], float("nan")),
         (["a", "b", None], float("nan")),
-        (["a", "b", pd.NA], float("nan")),
         ([False, True, -1], -1),
     ],
 )
@@ -343,8 +399,20 @@ def test_object_labels_with_gaps(entries, marker):
     X = np.random.default_rng(0).normal(size=(30, 2))
     labels = np.array(entries * 10, dtype=object)
     assert len(SafeSPNClassifier(unlabeled=marker, max_iter=5).fit(X, labels).classes_) == 2
-    with pytest.raises(ValueError, match="Input y contains NaN or None, first in row 2"):
-        SafeSPNClassifier().fit(X, np.array([0, 1, None] * 10, dtype=object))
+
+
+def test_labels_with_gaps_of_pandas():
+    labels = np.array(["a", "b", pytest.importorskip("pandas").NA] * 10, dtype=object)
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    assert len(SafeSPNClassifier(unlabeled=float("nan"), max_iter=5).fit(X, labels).classes_) == 2
+
+
+def test_gaps_are_unlabelled_unless_every_row_is_said_to_have_a_label():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    labels = np.array([0, 1, None] * 10, dtype=object)
+    assert SafeSPNClassifier(max_iter=5).fit(X, labels).safety_.n_unlabelled == 10
+    with pytest.raises(ValueError, match="Input y contains NaN or None, first in row 2, but unlabeled=None"):
+        SafeSPNClassifier(unlabeled=None).fit(X, labels)
 
 
 def test_calibration_of_a_fitted_model(wine, fitted):

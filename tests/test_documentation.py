@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+
+pytest.importorskip("typer", reason="needs the extra [cli]")
+
 import typer
 
 import safespn

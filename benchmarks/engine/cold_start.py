@@ -26,7 +26,7 @@ import numpy as np
 table = np.load({rows!r})
 spn = safespn.learn_spn(table)
 learned = time.perf_counter()
-spn.fit_em(table, max_iter=50, tol=-1, variance_floor=1e-3)
+spn.fit_em(table, max_iter=50, tol=-1, min_variance=1e-3)
 end = time.perf_counter()
 print(f"{{spn.n_edges}} edges; import {{imported - start:.2f}} s, `learn_spn` {{learned - imported:.2f}} s, "
       f"50 EM steps {{end - learned:.2f}} s")

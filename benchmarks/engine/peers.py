@@ -22,7 +22,7 @@ from networks import learnspn_tree, rows_of
 from safespn import SPN, Gaussian, Sum
 from safespn.engine import passes
 from safespn.engine.bound import bind
-from safespn.learning.parameters import Prior, maximise
+from safespn.learning.parameters import Prior, m_step
 from safespn.network.nodes import Node, walk
 from safespn.network.structure import Parameters
 from safespn.typing import FloatArray
@@ -60,7 +60,7 @@ def em_step(spn: SPN, rows: FloatArray) -> Parameters:
     """One full EM step: bind the parameters, both passes over all rows, new parameters."""
     structure, parameters = spn._structure, spn._parameters
     statistics = passes.statistics(bind(structure, parameters), rows, n_jobs=1)
-    return maximise(structure, parameters, statistics, Prior())
+    return m_step(structure, parameters, statistics, Prior())
 
 
 def as_plain_nodes(root: Node) -> list[dict[str, object]]:

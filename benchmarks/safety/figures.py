@@ -34,9 +34,9 @@ def recomputed_worst_case(
     classifier: SafeSPNClassifier, labelled: np.ndarray, classes: np.ndarray, rest: np.ndarray
 ) -> float:
     """The certificate, from nothing but the two models' joint log-likelihoods."""
-    rival = classifier.supervised_
-    known = classifier.joint_log_likelihood(labelled) - rival.joint_log_likelihood(labelled)
-    unknown = classifier.joint_log_likelihood(rest) - rival.joint_log_likelihood(rest)
+    reference = classifier.supervised_
+    known = classifier.joint_log_likelihood(labelled) - reference.joint_log_likelihood(labelled)
+    unknown = classifier.joint_log_likelihood(rest) - reference.joint_log_likelihood(rest)
     return float(known[np.arange(len(classes)), classes].sum() + unknown.min(axis=1).sum())
 
 

@@ -16,14 +16,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
 from measure import use_compiled_pass
 from networks import learnspn_tree, rows_of
 from safespn import SPN
-from safespn.learning.class_network import copies, imagined_rows
+from safespn.class_networks.copies import copies, pseudo_data_prior
 from safespn.learning.parameters import Prior
 from safespn.network.leaves import LeafPrior
 from safespn.rows.memory import MemoryRows
 from safespn.safety.certified import fit_certified
-from safespn.safety.climb import Climber
-from safespn.safety.objective import fit_supervised
+from safespn.safety.certified_em import CertifiedEM
 from safespn.safety.problem import Problem
+from safespn.safety.supervised import fit_supervised
 
 N_ROWS = (1_000, 3_000, 10_000, 30_000, 100_000)
 N_EDGES = (100, 300, 1_000, 3_000, 10_000)
@@ -38,14 +38,14 @@ def fit_seconds(n_rows: int, n_edges: int) -> tuple[float, int]:
     codes = (table[:, 0] > np.median(table[:, 0])).astype(np.intp)
     codes[:2] = (0, 1)
     codes[n_rows // 100 :] = -1
-    anchor = imagined_rows(spn._structure, spn._parameters, table, 1.0, None)
-    prior = Prior(0.0, LeafPrior(variance_floor=0.01), anchor)
+    pseudo_data = pseudo_data_prior(spn._structure, spn._parameters, table, 1.0, None)
+    prior = Prior(0.0, LeafPrior(min_variance=0.01), pseudo_data)
     problem = Problem(spn._structure, MemoryRows(table, codes, 2, n_jobs=1), prior)
     supervised = fit_supervised(problem, spn._parameters, conditional=False, max_iter=10)
     times = []
     for _ in range(3):
         started = time.process_time()
-        fit_certified(Climber(problem, supervised, n_passes=10), max_iter=10, tol=0.0)
+        fit_certified(CertifiedEM(problem, supervised, n_passes=10), max_iter=10, tol=0.0)
         times.append(time.process_time() - started)
     return min(times), spn.n_edges
 

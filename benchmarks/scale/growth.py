@@ -17,17 +17,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
 from networks import learnspn_tree
 from safespn import SPN
+from safespn.class_networks.copies import copies
 from safespn.engine import backends
-from safespn.engine.evidence import ResponseRule
-from safespn.learning.class_network import copies
-from safespn.learning.parameters import Prior, maximise
+from safespn.engine.evidence import SoftLabelUpdateRule
+from safespn.learning.parameters import Prior, m_step
 from safespn.network.leaves import LeafPrior
 from safespn.rows.memory import MemoryRows
 from safespn.safety.problem import Comparison, Problem
-from safespn.safety.tasks import Climb
+from safespn.safety.tasks import CertifiedEStep
 from tables import rows
 
-RULE = ResponseRule(1.0, 1.0, 0.5)
+RULE = SoftLabelUpdateRule(1.0, 1.0, 0.5)
 
 
 @dataclass
@@ -43,16 +43,16 @@ class Case:
         """Best time of a pass, bytes of one message of the reduction, edges of the network."""
         table, _, labels = rows(0, self.n_rows, self.n_columns, self.n_classes)
         spn = SPN(copies(learnspn_tree(self.n_edges, self.n_columns).root, self.n_classes, tied=False))
-        prior = Prior(0.0, LeafPrior(variance_floor=0.01))
+        prior = Prior(0.0, LeafPrior(min_variance=0.01))
         problem = Problem(spn._structure, MemoryRows(table, labels, self.n_classes, n_jobs=1), prior)
-        kept = Comparison(problem, spn._parameters).start
+        states = Comparison(problem, spn._parameters).start
         parameters, times, size = spn._parameters, [], 0
         for _ in range(2 if self.n_rows > 1_000_000 else 4):
             started = time.perf_counter()
-            ascent, kept = problem.run(Climb(parameters, RULE), kept)
-            parameters = maximise(problem.structure, parameters, ascent.statistics, prior)
+            result, states = problem.run(CertifiedEStep(parameters, RULE), states)
+            parameters = m_step(problem.structure, parameters, result.statistics, prior)
             times.append(time.perf_counter() - started)
-            size = len(pickle.dumps(ascent))
+            size = len(pickle.dumps(result))
         return min(times), size, spn.n_edges
 
 

@@ -14,7 +14,7 @@ from safespn import SafeSPNClassifier
 from safespn.engine import passes
 from safespn.engine.bound import bind
 from safespn.rows.memory import MemoryRows
-from safespn.safety.tasks import Climb
+from safespn.safety.tasks import CertifiedEStep
 from tables import SETTINGS, rows
 
 N_ROWS, N_COLUMNS = 1_000_000, 20
@@ -32,10 +32,10 @@ def main() -> None:
     bare: list[float] = []
     original = MemoryRows.run
 
-    def timed(self, task, structure, kept=None):  # type: ignore[no-untyped-def]
+    def timed(self, task, structure, states=None):  # type: ignore[no-untyped-def]
         started = time.perf_counter()
-        result = original(self, task, structure, kept)
-        if isinstance(task, Climb) and task.rule is not None and len(self.whole.codes) == N_ROWS:
+        result = original(self, task, structure, states)
+        if isinstance(task, CertifiedEStep) and task.rule is not None and len(self.whole.codes) == N_ROWS:
             seconds.append(time.perf_counter() - started)
             if len(seconds) % PASSES_PER_BARE_ONE == 0:
                 # In turns, so that what else the machine does meets both.

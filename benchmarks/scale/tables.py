@@ -8,7 +8,7 @@ import numpy as np
 
 N_CLUSTERS = 30
 SHARE_LABELLED = 0.01
-SETTINGS = {"max_depth": 4, "multivariate": False, "sample_size": 10_000, "random_state": 0}
+SETTINGS = {"network": "deep", "univariate": True, "max_depth": 4, "sample_size": 10_000, "random_state": 0}
 """With 20 columns and 2 classes a network of about 1,000 edges, 500 per class."""
 
 

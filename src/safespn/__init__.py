@@ -2,45 +2,90 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from safespn.learning.structure import learn_spn
-from safespn.network.files import ModelFileError
-from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian, Poisson
-from safespn.network.nodes import Product, Sum
-from safespn.safety.report import SafetyReport
-from safespn.safety.soft_labels import project_simplex
-from safespn.spn import SPN
+from safespn.exceptions import (
+    AuditWarning,
+    CheckpointError,
+    CheckpointWarning,
+    DatasetNotFoundError,
+    DegenerateColumnWarning,
+    FewLabelsWarning,
+    IgnoredColumnWarning,
+    LabelWarning,
+    ModelFileError,
+    ResultsMismatchError,
+    TableError,
+    UnseenCategoryWarning,
+)
 
 if TYPE_CHECKING:
     from safespn.classifier import SafeSPNClassifier
+    from safespn.engine.backends import use_engine
+    from safespn.foundation.simplex import project_simplex
+    from safespn.network.leaves import Categorical, DensityTree, Gaussian, MultivariateGaussian, Poisson
+    from safespn.network.nodes import Product, Sum
+    from safespn.safety.report import SafetyReport
+    from safespn.spn import SPN
+    from safespn.structure_learning import learn_spn
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "SPN",
+    "AuditWarning",
     "Categorical",
+    "CheckpointError",
+    "CheckpointWarning",
+    "DatasetNotFoundError",
+    "DegenerateColumnWarning",
+    "DensityTree",
+    "FewLabelsWarning",
     "Gaussian",
+    "IgnoredColumnWarning",
+    "LabelWarning",
     "ModelFileError",
     "MultivariateGaussian",
     "Poisson",
     "Product",
+    "ResultsMismatchError",
     "SafeSPNClassifier",
     "SafetyReport",
     "Sum",
+    "TableError",
+    "UnseenCategoryWarning",
     "__version__",
     "learn_spn",
     "project_simplex",
+    "use_engine",
 ]
+
+_MODULES = {
+    "SPN": "spn",
+    "Categorical": "network.leaves",
+    "DensityTree": "network.leaves",
+    "Gaussian": "network.leaves",
+    "MultivariateGaussian": "network.leaves",
+    "Poisson": "network.leaves",
+    "Product": "network.nodes",
+    "SafeSPNClassifier": "classifier",
+    "SafetyReport": "safety.report",
+    "Sum": "network.nodes",
+    "learn_spn": "structure_learning",
+    "project_simplex": "foundation.simplex",
+    "use_engine": "engine.backends",
+}
+"""Where the public names live that are imported on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    # The estimator needs scikit-learn, which takes longer to import than all the rest; networks do without.
-    if name == "SafeSPNClassifier":
-        from safespn.classifier import SafeSPNClassifier
-
-        return SafeSPNClassifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # scikit-learn takes longer to import than all the rest, and networks do without it; an interrupt while the command
+    # imports numpy would end it with a traceback.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"safespn.{_MODULES[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from safespn.exceptions import DatasetNotFoundError
 from safespn.typing import AnyArray, FloatArray
 
 ENVIRONMENT_VARIABLE = "SAFESPN_DATA"
@@ -20,7 +21,7 @@ ENVIRONMENT_VARIABLE = "SAFESPN_DATA"
 
 @dataclass(frozen=True)
 class _Source:
-    """What is known of a data set: its size, and where else than in a folder it can be had.
+    """What is known of a data set: its size, and where it is available besides a folder.
 
     Parameters
     ----------
@@ -61,10 +62,6 @@ NAMES = tuple(name for name in _SOURCES if name != "jain")
 """The ten data sets of the paper's tables."""
 
 
-class DatasetNotFoundError(LookupError):
-    """A data set is in none of the places where it was looked for."""
-
-
 def load(name: str, data_dir: str | PathLike[str] | None = None, *, keep_identifier: bool = False) -> Bunch:
     """Load a data set of the paper.
 
@@ -91,7 +88,7 @@ def load(name: str, data_dir: str | PathLike[str] | None = None, *, keep_identif
     ValueError
         No such name, or a file that does not hold a table with a column ``class``.
     DatasetNotFoundError
-        It can be had nowhere; the message says how to get it.
+        It was found nowhere; the message says how to get it.
     """
     if name not in _SOURCES:
         raise ValueError(f"unknown data set {name!r}; known are {', '.join(sorted(_SOURCES))}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from safespn.labels import is_unlabelled
+from safespn.foundation.labels import as_labels, is_unlabelled
 from safespn.typing import ArrayLike, IntArray
 
 
@@ -44,11 +44,12 @@ class SemiSupervisedSplit:
         """Yield the numbers of the training and test rows of each fold."""
         if y is None:
             raise ValueError("SemiSupervisedSplit needs y, to tell labelled from unlabelled rows")
-        unlabelled = is_unlabelled(np.asarray(y), self.unlabeled)
+        labels = as_labels(y)
+        unlabelled = is_unlabelled(labels, self.unlabeled)
         known, unknown = np.nonzero(~unlabelled)[0], np.nonzero(unlabelled)[0]
         if len(known) == 0:
             raise ValueError("y has no labelled row, so there is nothing to test on")
-        of_known = np.asarray(y)[known]
+        of_known = labels[known]
         of_groups = None if groups is None else np.asarray(groups)[known]
         for train, test in check_cv(self.cv, of_known, classifier=True).split(known, of_known, of_groups):
             yield np.sort(np.concatenate([known[train], unknown])), known[test]

@@ -12,19 +12,20 @@ import numpy as np
 from safespn.engine import passes
 from safespn.engine.bound import BoundNetwork, bind
 from safespn.engine.evidence import class_evidence
+from safespn.exceptions import ModelFileError
+from safespn.foundation.randomness import as_generator
 from safespn.learning.em import FitResult, fit_em
-from safespn.learning.expectation import TableExpectation
 from safespn.learning.gradient import fit_adam, fit_lbfgs
-from safespn.learning.parameters import Prior
-from safespn.network.columns import as_row_weights, as_table
+from safespn.learning.parameters import Prior, least_variances, n_parameters
+from safespn.learning.statistics_source import TableSource
+from safespn.network.columns import as_row_weights, as_table, check_scale, column_names
 from safespn.network.compiler import compile_network
-from safespn.network.files import ModelFileError, network_of, network_tensors, read_model, write_model
+from safespn.network.files import network_of, network_tensors, read_model, write_model
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import Node, format_network
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.network.validity import check_network
 from safespn.queries.completion import conditional_draws, most_probable_completion
-from safespn.randomness import as_generator
 from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -100,12 +101,7 @@ class SPN:
     @property
     def n_parameters(self) -> int:
         """Number of free parameters: weights less one per sum, and those of the leaves."""
-        structure = self._structure
-        leaves = sum(
-            group.family.degrees_of_freedom(values.shape[1], group.leaves)
-            for group, values in zip(structure.groups, self._parameters.leaves, strict=True)
-        )
-        return structure.n_edges - structure.n_sums + leaves
+        return n_parameters(self._structure, self._parameters)
 
     def __repr__(self) -> str:
         return f"SPN({self.n_columns} columns, {self.n_nodes} nodes, {self.n_edges} edges, depth {self.depth})"
@@ -167,7 +163,7 @@ class SPN:
         tol: float = 1e-4,
         *,
         weight_prior: float = 0.0,
-        variance_floor: float | FloatArray = 0.0,
+        min_variance: float | FloatArray = 0.0,
         category_prior: float = 0.0,
         hard: bool = False,
         n_jobs: int | None = None,
@@ -186,8 +182,8 @@ class SPN:
             Stop when the mean objective per row rises by less than this many nats; if negative, make all iterations.
         weight_prior : float
             Pseudo-count added to every edge of a sum.
-        variance_floor : float or array of shape (n_columns,)
-            Lower bound of the variance of Gaussian leaves.
+        min_variance : float or array of shape (n_columns,)
+            Lower bound of the variance of Gaussian leaves; a tiny share (1e-16) of its column's variance in any case.
         category_prior : float
             Pseudo-count added to every state of categorical leaves.
         hard : bool
@@ -205,10 +201,11 @@ class SPN:
         """
         table = as_table(X, self.n_columns)
         weights = as_row_weights(sample_weight, len(table))
+        check_scale(table, column_names(X, self.n_columns))
         result = fit_em(
-            TableExpectation(self._structure, table, None, weights, hard, n_jobs),
+            TableSource(self._structure, table, None, weights, hard, n_jobs),
             self._parameters,
-            prior=Prior(weight_prior, LeafPrior(variance_floor, category_prior)),
+            prior=Prior(weight_prior, LeafPrior(least_variances(table, weights, min_variance), category_prior)),
             max_iter=max_iter,
             tol=tol,
         )
@@ -224,7 +221,7 @@ class SPN:
         *,
         solver: str = "lbfgs",
         weight_prior: float = 0.0,
-        variance_floor: float | FloatArray = 0.0,
+        min_variance: float | FloatArray = 0.0,
         category_prior: float = 0.0,
         hard: bool = False,
         batch_size: int = 1024,
@@ -265,10 +262,11 @@ class SPN:
                 fit_adam, batch_size=batch_size, learning_rate=learning_rate, generator=as_generator(random_state)
             )
         weights = as_row_weights(sample_weight, len(table))
+        check_scale(table, column_names(X, self.n_columns))
         result = fit(
-            TableExpectation(self._structure, table, evidence, weights, hard, n_jobs),
+            TableSource(self._structure, table, evidence, weights, hard, n_jobs),
             self._parameters,
-            prior=Prior(weight_prior, LeafPrior(variance_floor, category_prior)),
+            prior=Prior(weight_prior, LeafPrior(least_variances(table, weights, min_variance), category_prior)),
             max_iter=max_iter,
             tol=tol,
         )

@@ -52,6 +52,7 @@ def feature_density(
         room = 0.08 * (high - low) or max(abs(low), 1.0)
         values = np.linspace(low - room, high + room, N_GRID)
     else:
+        categories = categories or ["ignored"]
         values = np.arange(len(categories), dtype=np.float64)
     rows = np.full((len(values), table.shape[1]), np.nan)
     rows[:, column] = values

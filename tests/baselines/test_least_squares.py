@@ -100,7 +100,7 @@ def test_joint_soft_labels_add_up_to_one_and_fit_best(kind):
     assert fitted.intercept_.sum() == pytest.approx(1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_projected_is_never_worse_than_supervised_for_any_labelling(seed):
     X, _, partly = draw(seed)

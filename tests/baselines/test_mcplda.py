@@ -41,7 +41,7 @@ def test_worst_case_is_the_least_gain_of_all_labellings(solver, n_classes):
     assert fitted.worst_case_ == pytest.approx(min(each))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(2, 3))
 def test_exact_worst_case_is_bounded_by_the_best_answer_to_any_soft_labels(seed, n_classes):
     X, _, partly = draw(seed, n_classes=n_classes)

@@ -20,7 +20,7 @@ def cancer():
     return scale(X), y, np.where(np.arange(len(y)) % 8 == 0, y, -1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 100_000), st.booleans(), st.sampled_from([1e-2, 1.0, 1e2]))
 @example(459, True, 1e2)  # Mehrotra's correction alone goes in circles here.
 def test_solution_meets_the_optimality_conditions(seed, balanced, cost):

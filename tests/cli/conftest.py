@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("typer", reason="needs the extra [cli]")
+
+import pandas as pd
 
 from safespn.cli.app import run
 

@@ -68,6 +68,13 @@ def test_target_with_a_single_class(fit_refused):
     fit_refused("x,y\n1,a\n2,a\n3,\n", words=("single class 'a' (2 rows)", "label rows of another class"))
 
 
+def test_labels_of_minus_one_and_one(fit_refused, command, tmp_path):
+    content = "x,y\n" + "".join(f"{number * 0.7:.1f},{(-1) ** number}\n" for number in range(30))
+    words = ("single class '1' (15 rows)", "if '-1' is a class, do not pass it as --unlabeled")
+    fit_refused(content, "--unlabeled=-1", words=words)
+    assert command("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m", "-q")[0] == 0
+
+
 def test_target_that_is_a_measurement(fit_refused):
     rows = "".join(f"{number % 7},{number * 1.1:.1f}\n" for number in range(50))
     fit_refused("x,y\n" + rows, words=("50 different labels in 50 labelled rows", "choose another target"))
@@ -211,7 +218,7 @@ def test_malicious_model(refused, model_file, table_file, tmp_path):
         kept = {name: value for name, value in header.items() if name not in ("sha256", "kind", "version")}
         write_model(tmp_path / "bad", "classifier", tensors, {**kept, **change})
         refused("predict", tmp_path / "bad", table_file, "-o", tmp_path / "out.csv", words=("bad: ",))
-    shortened = {**tensors, "safe.weights": tensors["safe.weights"][:1]}
+    shortened = {**tensors, "supervised.0.weights": tensors["supervised.0.weights"][:1]}
     kept = {name: value for name, value in header.items() if name not in ("sha256", "kind", "version")}
     write_model(tmp_path / "bad", "classifier", shortened, kept)
     refused("predict", tmp_path / "bad", table_file, "-o", tmp_path / "out.csv", words=("bad: ",))
@@ -258,6 +265,7 @@ def test_unwritable_output(refused, model_file, table_file, tmp_path):
     refused("fit", table_file, "-t", "outcome", "-o", same, "--report", same, words=("different names",))
 
 
+@pytest.mark.slow
 def test_device_that_is_full(command, model_file, table_file, tmp_path):
     for arguments in (
         ("predict", model_file, table_file, "-o", "/dev/full"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from safespn import SafeSPNClassifier
+from safespn import IgnoredColumnWarning, SafeSPNClassifier
 from tests.cli.conftest import patients
 
 
@@ -34,11 +34,58 @@ def test_predictions_are_those_of_the_classifier_in_python(command, table_file, 
     result = pd.read_csv(tmp_path / "out.csv")
     assert list(result.columns) == ["class", "probability_ill", "probability_well", "log_density"]
     classifier = SafeSPNClassifier.load(model_file)
-    assert classifier.feature_names_in_.tolist() == ["age", "sex", "bmi", "region", "smoker"]
+    assert classifier.feature_names_in_.tolist() == ["id", "age", "sex", "bmi", "region", "smoker"]
     frame = patients()[["age", "sex", "bmi", "region", "smoker"]].astype({"smoker": str})
     np.testing.assert_allclose(result[["probability_ill", "probability_well"]], classifier.predict_proba(frame))
     np.testing.assert_allclose(result["log_density"], classifier.score_samples(frame))
     assert result["class"].tolist() == classifier.predict(frame).tolist()
+
+
+def test_python_and_the_command_line_make_the_same_model_of_the_same_table(command, tmp_path):
+    generator = np.random.default_rng(1)
+    frame = patients(100, 30, seed=1).assign(
+        fixed=7,
+        level=generator.choice([2, 10], 100),
+        sure=generator.random(100) < 0.5,
+        when=pd.date_range("2020-01-01", periods=100).strftime("%Y-%m-%d"),
+    )
+    path, model = tmp_path / "t.csv", tmp_path / "model"
+    frame.to_csv(path, index=False)
+    assert command("fit", path, "-t", "outcome", "-o", model, "-q")[0] == 0
+    assert command("predict", model, path, "-o", tmp_path / "out.csv", "-q")[0] == 0
+    read = pd.read_csv(path)
+    X, y = read.drop(columns="outcome"), read["outcome"]
+    with pytest.warns(IgnoredColumnWarning):
+        in_python = SafeSPNClassifier(random_state=0).fit(X, y)
+    loaded = SafeSPNClassifier.load(model)
+    types = dict(zip(X.columns, in_python.column_types_, strict=True))
+    assert loaded.column_types_ == in_python.column_types_
+    assert {name for name, kind in types.items() if kind == "ignored"} == {"id", "fixed", "when"}
+    assert {name for name, kind in types.items() if kind == "continuous"} == {"age", "bmi"}
+    written = pd.read_csv(tmp_path / "out.csv")
+    for classifier in (in_python, loaded):
+        np.testing.assert_allclose(written.iloc[:, 1:3], classifier.predict_proba(X), rtol=1e-9)
+        np.testing.assert_allclose(written["log_density"], classifier.score_samples(X), rtol=1e-9)
+
+
+def test_names_of_rows_are_carried_to_predictions_and_reports(command, refused, tmp_path):
+    frame = patients(60, 30)
+    frame["id"] = [f"{number:03d}" if number % 2 else f"=p{number}" for number in range(len(frame))]
+    path, model, out = tmp_path / "t.csv", tmp_path / "model", tmp_path / "out.csv"
+    frame.to_csv(path, index=False)
+    fit = ("fit", path, "-t", "outcome", "-o", model, "--id", "id", "--report", tmp_path / "report.html")
+    status, _, err = command(*fit)
+    assert status == 0
+    assert "id: ignored, names of rows" in err.splitlines()
+    assert ">057</th>" in (tmp_path / "report.html").read_text() or ">=p" in (tmp_path / "report.html").read_text()
+    assert command("predict", model, path, "-o", out, "-q")[0] == 0
+    result = pd.read_csv(out, dtype={"id": str})
+    assert list(result.columns)[:2] == ["id", "class"]
+    assert result["id"].tolist() == frame["id"].tolist()
+    assert command("predict", model, path, "-o", out, "-q", "--id", "age", "--escape-formulas")[0] == 0
+    assert pd.read_csv(out)["age"].tolist() == frame["age"].tolist()
+    refused("predict", model, path, "--id", "nobody", words=("no column 'nobody'",))
+    refused("fit", path, "-t", "outcome", "-o", model, "--id", "outcome", words=("both target and id",))
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "bar.csv", "german.csv", "windows.csv", "utf16.csv"])
@@ -88,6 +135,7 @@ def test_json_for_scripts(command, table_file, tmp_path):
     assert json.loads(out)["rows"] == 120
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_files(command, table_file, tmp_path):
     for name in "ab":
         assert (
@@ -140,7 +188,25 @@ def test_types_can_be_chosen(command, table_file, tmp_path):
     assert "id: continuous" in lines
     assert "sex: ignored, as asked" in lines
     assert "region: ignored, as asked" in lines
-    assert SafeSPNClassifier.load(tmp_path / "m").feature_names_in_.tolist() == ["id", "age", "bmi", "smoker"]
+    clf = SafeSPNClassifier.load(tmp_path / "m")
+    types = dict(zip(clf.feature_names_in_.tolist(), clf.column_types_, strict=True))
+    assert (types["id"], types["smoker"]) == ("continuous", "categorical")
+    assert {name for name, kind in types.items() if kind == "ignored"} == {"sex", "region"}
+    without = pd.read_csv(table_file).drop(columns=["sex", "region"])
+    without.to_csv(tmp_path / "without.csv", index=False)
+    assert command("predict", tmp_path / "m", tmp_path / "without.csv", "-o", tmp_path / "o.csv")[0] == 0
+
+
+def test_amounts_of_money_are_numbers_and_told(command, model_file, tmp_path):
+    frame = patients()
+    frame["age"] = frame["age"].map(lambda age: f"${1000 * age:,.0f}")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", "-o", tmp_path / "m")
+    assert status == 0
+    assert "age: continuous" in err.splitlines()
+    first = frame["age"][0]
+    assert f"column 'age': {first!r} is read as the number {first[1:].replace(',', '')}" in err
+    assert command("predict", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "o.csv", "-q") == (0, "", "")
 
 
 def test_labels_that_are_numbers_with_gaps(command, tmp_path):
@@ -149,7 +215,7 @@ def test_labels_that_are_numbers_with_gaps(command, tmp_path):
     status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", "-o", tmp_path / "m")
     assert status == 0
     assert SafeSPNClassifier.load(tmp_path / "m").classes_.tolist() == ["-1", "2"]
-    assert "-1 is taken as a class; if it marks unlabelled rows, pass --unlabelled=-1" in err
+    assert "'-1' is taken as a class (17 of 120 rows); if it marks unlabelled rows, pass --unlabeled=-1" in err
     frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": 2, "well": 1}).fillna(-1).astype(int))
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert command("fit", tmp_path / "t.csv", "-t", "outcome", "--unlabelled", "-1", "-o", tmp_path / "m", "-q")[0] == 0

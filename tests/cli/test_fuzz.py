@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,8 @@ def check_refusal(status: int, error: str) -> None:
     assert "Traceback" not in error
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+@settings(max_examples=500, suppress_health_check=list(HealthCheck))
 @given(tables(), tables(), st.sampled_from([",", ";", "\t"]), st.sampled_from([True, *[False] * 4]), st.booleans())
 def test_any_table(table, other, separator, with_report, as_parquet):
     with tempfile.TemporaryDirectory() as name:

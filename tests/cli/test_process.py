@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,10 @@ from tests.cli.conftest import patients
 
 COMMAND = Path(sys.executable).parent / "safespn"
 
-pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason="the command safespn is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not COMMAND.exists(), reason="the command safespn is not installed"),
+]
 
 
 def call(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -135,3 +139,23 @@ def test_a_package_that_is_not_installed_is_named(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "safespn: typer is not installed; pip install 'safespn[cli]' brings it along\n"
+
+
+@pytest.mark.parametrize("source", ["pipe", "/dev/stdin"])
+def test_tables_from_a_pipe(tmp_path, model_file, source):
+    patients().to_csv(tmp_path / "t.csv", index=False)
+    content = (tmp_path / "t.csv").read_bytes()
+
+    def through(*arguments: object) -> subprocess.CompletedProcess[bytes]:
+        if source == "/dev/stdin":
+            command = [COMMAND, *(source if each == "DATA" else each for each in arguments)]
+            return subprocess.run(command, input=content, capture_output=True, timeout=120)
+        words = " ".join("<(cat t.csv)" if each == "DATA" else shlex.quote(str(each)) for each in (COMMAND, *arguments))
+        return subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, timeout=120)
+
+    predicted = through("predict", model_file, "DATA", "-q")
+    assert predicted.returncode == 0, predicted.stderr
+    assert len(predicted.stdout.splitlines()) == 121
+    fitted = through("fit", "DATA", "-t", "outcome", "-o", tmp_path / "m", "-q")
+    assert fitted.returncode == 0, fitted.stderr
+    assert (tmp_path / "m").read_bytes() == model_file.read_bytes()

@@ -23,9 +23,10 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         estimator
-        for kind in (SafeSPNClassifier, ICLS, MCPLDA, TSVM, EntropyRegularizedLR, ProjectedLS)
+        for kind in (ICLS, MCPLDA, TSVM, EntropyRegularizedLR, ProjectedLS)
         for estimator in (kind(unlabeled=None), kind())
     ]
+    + [SafeSPNClassifier(unlabeled=None), SafeSPNClassifier(network="blocks")]
     + [ICLS(multiclass="joint", unlabeled=None), MCPLDA("exact", unlabeled=None), TSVM(kernel="rbf", unlabeled=None)],
     expected_failed_checks=expected_failures,
 )

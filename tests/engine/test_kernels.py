@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from safespn import SPN, Categorical, Gaussian, Poisson, Product, Sum
-from safespn.engine import compiled_pass, kernels, numpy_pass
+from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Poisson, Product, Sum
+from safespn.engine import backends, compiled_pass, kernels, numpy_pass
 from safespn.engine.evidence import Evidence
 from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, exp_of_negative
 from safespn.engine.kernel_vectors import (
@@ -81,30 +81,38 @@ def test_vectors_compute_row_by_row():
 
 
 @pytest.mark.parametrize(
-    "n_rows", [1, LENGTH - 1, LENGTH, LENGTH + 1, compiled_pass.BLOCK + 1, 3 * compiled_pass.BLOCK]
+    "n_rows", [1, LENGTH - 1, LENGTH, LENGTH + 1, backends.KERNEL_BLOCK + 1, 3 * backends.KERNEL_BLOCK]
 )
 @pytest.mark.parametrize("missing", [False, True])
 def test_rows_that_fill_no_whole_vector_or_block(n_rows, missing):
     rng = np.random.default_rng(n_rows)
-    parts = [Product([Gaussian(0, k, 1 + k), Poisson(1, 1.0 + k), Categorical(2, [0.5, 0.5])]) for k in range(3)]
+    block = MultivariateGaussian([3, 4], [0, 1], [[1, 0.6], [0.6, 2]])
+    parts = [
+        Product([Gaussian(0, k, 1 + k), Poisson(1, 1.0 + k), Categorical(2, [0.5, 0.5]), block])
+        for k, block in enumerate([block, block, MultivariateGaussian([3, 4], [1, 1], [[3, -1], [-1, 1]])])
+    ]
     network = SPN(Sum(parts, [0.2, 0.3, 0.5]))._network
     rows = np.column_stack([rng.normal(size=n_rows), rng.poisson(2, n_rows), rng.integers(0, 2, n_rows)])
+    rows = np.column_stack([rows, rng.normal(size=(n_rows, 2))])
     if missing:
-        rows[rng.integers(0, n_rows, 3), [0, 1, 2]] = np.nan
+        rows[rng.integers(0, n_rows, 4), [0, 1, 2, 3]] = np.nan
     features, weights = network.features(rows), rng.uniform(size=n_rows)
     np.testing.assert_allclose(
         compiled_pass.log_likelihood(network, features), numpy_pass.log_likelihood(network, features), rtol=1e-12
     )
     ours = compiled_pass.statistics(network, features, Evidence(), weights, False)
     expected = numpy_pass.statistics(network, features, Evidence(), weights, False)
-    for name in ("objective", "edge_flow", "square", "linear", "table"):
+    for name in ("objective", "edge_flow", "square", "linear", "table", "blocks"):
         np.testing.assert_allclose(getattr(ours, name), getattr(expected, name), rtol=1e-10, atol=1e-12, err_msg=name)
+    (of_blocks,) = expected.blocks
+    assert (of_blocks[:, 0] > 0).all()
 
 
 def test_kernels_on_disk_are_outdated_by_an_edit_of_any_file_compiled_into_them():
     compiled_pass.log_likelihood(SPN(Gaussian(0, 0, 1))._network, np.zeros((1, 1)))
     assert [f"default={kernels.SOURCES})" in str(signature) for signature in kernels.run.signatures] == [True]
-    names = {path.stem for path in kernels.FILES}
+    names = {module.__name__.rpartition(".")[2] for module in kernels.MODULES}
+    assert all(kernels._source(module) for module in kernels.MODULES)
     compiled = [value for value in vars(kernels).values() if hasattr(value, "py_func") and value is not kernels.run]
     assert {function.py_func.__module__.rpartition(".")[2] for function in compiled} <= names
     assert {"kernel_arithmetic", "kernel_upward", "kernel_downward", "kernel_vectors", "evidence"} <= names

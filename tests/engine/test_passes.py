@@ -40,6 +40,8 @@ def test_compiled_statistics_equal_numpy_statistics(seed, hard, rule):
     reference = numpy_pass.statistics(spn._network, features, evidence, weights, hard)
     for name in ("objective", "edge_flow", "square", "linear", "table"):
         np.testing.assert_allclose(getattr(ours, name), getattr(reference, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    for of_group, expected in zip(ours.blocks, reference.blocks, strict=True):
+        np.testing.assert_allclose(of_group, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_flows_are_posterior_probabilities(backend):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from joblib import Parallel, cpu_count, delayed
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from safespn.engine.threads import ROWS_FOR_THREADS, in_order, n_threads, single_threaded_blas
 
@@ -56,3 +58,41 @@ def test_blas_is_limited_by_many_threads_at_once_and_set_free_afterwards():
 
     assert all(in_order(inside, range(30), 4))
     assert blas_threads() == before
+
+
+@pytest.fixture
+def two_blas_threads():
+    """Two threads of BLAS, whatever the environment says, set by a thread that is gone: none is in control."""
+    with ThreadPoolExecutor(1) as pool:
+        limit = pool.submit(threadpool_limits, 2, "blas").result()
+    yield
+    limit.restore_original_limits()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_the_thread_that_frees_blas_need_not_be_the_one_that_limited_it():
+    def run(events):
+        """Limit BLAS until told otherwise, and live on until the test ends."""
+        with single_threaded_blas():
+            events["inside"].set()
+            assert events["leave"].wait(10)
+        events["outside"].set()
+        assert events["end"].wait(10)
+
+    threads = []
+    for _ in range(2):
+        events = {name: threading.Event() for name in ("inside", "leave", "outside", "end")}
+        thread = threading.Thread(target=run, args=(events,))
+        thread.start()
+        assert events["inside"].wait(10)
+        threads.append((thread, events))
+    assert set(blas_threads()) == {1}
+    for _, events in threads:
+        events["leave"].set()
+        assert events["outside"].wait(10)
+    assert set(blas_threads()) == {2}
+    with threadpool_limits(1, user_api="blas"):
+        assert set(blas_threads()) == {1}, "limits of others work again"
+    for thread, events in threads:
+        events["end"].set()
+        thread.join()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from safespn.experiments.comparison import average_ranks, compare, critical_difference, standard_error
+from safespn.experiments.comparison import average_ranks, compare, critical_difference
 
 
 def test_a_method_that_always_wins():
@@ -34,8 +34,3 @@ def test_ranks_share_ties():
 def test_critical_difference_of_the_textbook():
     # Demsar (2006), table 5: q = 2.728 for five methods at 5 %.
     assert critical_difference(5, 10) == pytest.approx(2.728 * np.sqrt(5 * 6 / 60), abs=1e-3)
-
-
-def test_standard_error():
-    assert standard_error(np.array([1.0, 3.0])) == 1
-    assert np.isnan(standard_error(np.array([1.0])))

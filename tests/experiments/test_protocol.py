@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safespn.experiments.protocol import draw_stratified, draw_trial
+from safespn.experiments.protocol import draw_trial
+from safespn.foundation.stratified import draw_stratified
 
 
 @pytest.fixture

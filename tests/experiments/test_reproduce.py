@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+
+pytest.importorskip("typer", reason="needs the extra [cli]")
+
 from tests.report.test_page import browser, show  # noqa: F401
 
 from safespn import datasets
@@ -74,7 +77,7 @@ def test_a_missing_data_set_is_told_and_skipped(folder, tmp_path, monkeypatch, c
     assert "safespn: incomplete, without bupa" in error
     assert "bupa" in (tmp_path / "index.html").read_text()
     assert run(["reproduce", *arguments[:-4], "--data-sets", "bupa", "-o", str(tmp_path)]) == 2
-    assert "none of the data sets can be had" in capfd.readouterr().err
+    assert "none of the data sets is available" in capfd.readouterr().err
 
 
 FAKE = {
@@ -133,6 +136,7 @@ def cells(path):
     return {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
 
 
+@pytest.mark.slow
 @THREE_TRIALS
 def test_the_tables_have_what_they_should(whole):
     first, second, third = (cells(whole / f"table{number}.csv") for number in (1, 2, 3))
@@ -150,6 +154,7 @@ def test_the_tables_have_what_they_should(whole):
     assert {method for score, method in ranked if score == "F1"} == set(SEMI_SUPERVISED)
 
 
+@pytest.mark.slow
 @THREE_TRIALS
 def test_every_certificate_holds(whole):
     for name in datasets.NAMES:
@@ -161,6 +166,7 @@ def test_every_certificate_holds(whole):
     assert "60 of 60 certified fits" in summary
 
 
+@pytest.mark.slow
 @THREE_TRIALS
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_opens_without_errors(whole, browser, width, scheme):  # noqa: F811

@@ -5,8 +5,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.utils import Bunch
 
+from safespn.exceptions import ResultsMismatchError
 from safespn.experiments import runner
-from safespn.experiments.runner import ResultsMismatchError, Settings, run_trials
+from safespn.experiments.runner import Settings, run_trials
 
 
 @pytest.fixture

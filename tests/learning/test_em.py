@@ -12,8 +12,8 @@ from safespn.engine import passes
 from safespn.engine.bound import bind
 from safespn.engine.evidence import Evidence, class_evidence
 from safespn.learning.em import fit_em
-from safespn.learning.expectation import TableExpectation
-from safespn.learning.parameters import Anchor, Prior, constrain, log_prior, maximise
+from safespn.learning.parameters import Prior, PseudoDataPrior, constrain, log_prior, m_step
+from safespn.learning.statistics_source import TableSource
 from safespn.network.leaves import LeafPrior
 from tests.networks import random_problem
 
@@ -26,24 +26,24 @@ def test_an_em_step_never_lowers_the_penalised_likelihood(seed):
     weights = rng.uniform(0, 2, len(table))
     prior = Prior(rng.choice([0.0, 0.5]), LeafPrior(rng.choice([1e-6, 0.1]), rng.choice([0.0, 0.5])))
     if seed % 2:
-        anchor = Anchor(
+        pseudo_data = PseudoDataPrior(
             spn._parameters,
             rng.uniform(0, 3, structure.n_edges),
             tuple(rng.uniform(0, 3, group.n_leaves) for group in structure.groups),
         )
-        prior = replace(prior, anchor=anchor)
+        prior = replace(prior, pseudo_data=pseudo_data)
     parameters, last = constrain(structure, spn._parameters, prior), -np.inf
     for _ in range(10):
         statistics = passes.statistics(bind(structure, parameters), table, weights=weights, hard=seed % 3 == 0)
         value = statistics.objective + log_prior(structure, parameters, prior)
         assert value >= last - 1e-9
         last = value
-        parameters = maximise(structure, parameters, statistics, prior)
+        parameters = m_step(structure, parameters, statistics, prior)
 
 
 def test_the_likelihood_rises_along_the_recorded_objective():
     spn, table, _ = random_problem(6, n_rows=200, depth=6)
-    result = fit_em(TableExpectation(spn._structure, table), spn._parameters, tol=1e-6, max_iter=500)
+    result = fit_em(TableSource(spn._structure, table), spn._parameters, tol=1e-6, max_iter=500)
     assert result.converged
     assert result.n_iter > 3
     assert (np.diff(result.objective) > 0).all()
@@ -91,7 +91,7 @@ def test_class_evidence_fits_each_class_to_its_rows(backend):
     table = np.array([[0.0], [2.0], [10.0], [14.0], [12.0]])
     spn = SPN(Sum([Gaussian(0, 0, 1), Gaussian(0, 10, 1)], [0.5, 0.5]))
     evidence = class_evidence([0, 0, 1, 1, -1], 5, 2)
-    result = fit_em(TableExpectation(spn._structure, table, evidence), spn._parameters, tol=1e-9)
+    result = fit_em(TableSource(spn._structure, table, evidence), spn._parameters, tol=1e-9)
     root = SPN._from_parameters(spn._structure, result.parameters).root
     assert root.weights == pytest.approx((0.4, 0.6), abs=1e-6)
     assert [leaf.mean for leaf in root.children] == pytest.approx([1, 12], abs=1e-6)
@@ -102,7 +102,7 @@ def test_complete_soft_labels_are_weights(backend):
     spn = SPN(Sum([Gaussian(0, 50, 1), Gaussian(0, -9, 1)], [0.5, 0.5]))
     soft_labels = np.array([[0.75, 0.25], [0.5, 0.5]])
     statistics = passes.statistics(spn._network, np.array([[0.0], [6.0]]), Evidence(np.log(soft_labels), tilt=0.0))
-    root = SPN._from_parameters(spn._structure, maximise(spn._structure, spn._parameters, statistics, Prior())).root
+    root = SPN._from_parameters(spn._structure, m_step(spn._structure, spn._parameters, statistics, Prior())).root
     assert root.weights == pytest.approx((1.25 / 2, 0.75 / 2))
     assert [leaf.mean for leaf in root.children] == pytest.approx([3 / 1.25, 3 / 0.75])
 
@@ -110,9 +110,7 @@ def test_complete_soft_labels_are_weights(backend):
 def test_variance_floor_and_priors_hold(backend):
     table = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     spn = SPN(Sum([Product([Gaussian(0, m, 1), Categorical(1, [0.5, 0.5])]) for m in (0, 3)], [0.5, 0.5]))
-    fitted = spn.fit_em(
-        table, variance_floor=np.array([0.01, 9.0]), weight_prior=1.0, category_prior=0.5, max_iter=1000
-    )
+    fitted = spn.fit_em(table, min_variance=np.array([0.01, 9.0]), weight_prior=1.0, category_prior=0.5, max_iter=1000)
     for part in fitted.root.children:
         assert part.children[0].variance >= 0.01 - 1e-15
         assert min(part.children[1].probabilities) > 0
@@ -146,3 +144,12 @@ def test_shared_leaves_stay_shared(backend):
     spn = SPN(Sum([Product([leaf, Gaussian(1, 0, 1)]), Product([leaf, Gaussian(1, 5, 1)])], [0.5, 0.5]))
     root = spn.fit_em(np.random.default_rng(0).normal(3, 1, (50, 2)), tol=1e-3).root
     assert root.children[0].children[0] is root.children[1].children[0]
+
+
+@pytest.mark.parametrize("unit", [1e-50, 1.0, 1e50])
+def test_a_leaf_that_sees_one_value_keeps_a_share_of_its_columns_variance(unit, backend):
+    table = unit * np.concatenate([np.full(30, 2.0), np.random.default_rng(0).normal(size=30)])[:, None]
+    spn = SPN(Sum([Gaussian(0, 2 * unit, unit**2), Gaussian(0, 0, unit**2)], [0.5, 0.5]))
+    narrow, broad = spn.fit_em(table, max_iter=500).root.children
+    assert narrow.variance == pytest.approx(1e-16 * table.var(), rel=1e-6)
+    assert broad.variance > 0.1 * unit**2

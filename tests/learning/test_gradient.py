@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from safespn import SPN, Gaussian, Product, Sum
 from safespn.engine.evidence import Evidence
-from safespn.learning.expectation import TableExpectation
 from safespn.learning.gradient import objective_and_gradient
-from safespn.learning.parameters import Anchor, FreeCoordinates, Prior
+from safespn.learning.parameters import Prior, PseudoDataPrior, UnconstrainedParameters
+from safespn.learning.statistics_source import TableSource
 from safespn.network.leaves import LeafPrior
 from tests.networks import random_problem
 
@@ -25,10 +25,10 @@ def test_gradient_equals_finite_differences(seed, rule, backend):
     tilt = {"complete": 0.0, "worst case": -0.5, "complete conditional": 0.0}.get(rule, 1.0)
     evidence = Evidence(None if rule == "likelihood" else soft, tilt, conditional="conditional" in rule)
     counts = tuple(rng.uniform(0, 3, group.n_leaves) for group in spn._structure.groups)
-    anchor = Anchor(spn._parameters, rng.uniform(0, 3, spn._structure.n_edges), counts)
-    prior = Prior(0.3, LeafPrior(0, 0.2), anchor if seed % 2 else None)
-    rows = TableExpectation(spn._structure, table, evidence, rng.uniform(size=len(table)))
-    coordinates = FreeCoordinates(spn._structure, spn._parameters)
+    pseudo_data = PseudoDataPrior(spn._parameters, rng.uniform(0, 3, spn._structure.n_edges), counts)
+    prior = Prior(0.3, LeafPrior(0, 0.2), pseudo_data if seed % 2 else None)
+    rows = TableSource(spn._structure, table, evidence, rng.uniform(size=len(table)))
+    coordinates = UnconstrainedParameters(spn._structure, spn._parameters)
     vector = coordinates.pack(spn._parameters) + rng.normal(0, 0.1, len(coordinates.scale))
     _, slope = objective_and_gradient(coordinates, vector, rows, prior)
     numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, rows, prior)[0], 1e-6)
@@ -38,9 +38,9 @@ def test_gradient_equals_finite_differences(seed, rule, backend):
 @pytest.mark.parametrize("seed", range(5))
 def test_hard_gradient_equals_finite_differences_of_max_product(seed, backend):
     spn, table, _ = random_problem(seed, n_rows=20)
-    coordinates = FreeCoordinates(spn._structure, spn._parameters)
+    coordinates = UnconstrainedParameters(spn._structure, spn._parameters)
     vector = coordinates.pack(spn._parameters)
-    rows = TableExpectation(spn._structure, table, hard=True)
+    rows = TableSource(spn._structure, table, hard=True)
     _, slope = objective_and_gradient(coordinates, vector, rows)
     numerical = approx_fprime(vector, lambda v: objective_and_gradient(coordinates, v, rows)[0], 1e-7)
     np.testing.assert_allclose(slope, numerical, rtol=1e-3, atol=1e-3)
@@ -49,7 +49,7 @@ def test_hard_gradient_equals_finite_differences_of_max_product(seed, backend):
 @pytest.mark.parametrize("seed", range(10))
 def test_packing_is_invertible(seed):
     spn, table, _ = random_problem(seed)
-    coordinates = FreeCoordinates(spn._structure, spn._parameters)
+    coordinates = UnconstrainedParameters(spn._structure, spn._parameters)
     again = SPN._from_parameters(spn._structure, coordinates.unpack(coordinates.pack(spn._parameters)))
     np.testing.assert_allclose(again.log_likelihood(table), spn.log_likelihood(table), rtol=1e-12, atol=1e-12)
 
@@ -99,7 +99,7 @@ def test_adam_raises_the_likelihood_and_repeats_with_its_seed():
 @pytest.mark.parametrize("solver", ["lbfgs", "adam"])
 @pytest.mark.filterwarnings("ignore:Adam did not converge")
 def test_gradient_fits_respect_the_variance_floor(solver):
-    options = {"solver": solver, "variance_floor": 0.25, "max_iter": 60, "learning_rate": 0.5, "random_state": 0}
+    options = {"solver": solver, "min_variance": 0.25, "max_iter": 60, "learning_rate": 0.5, "random_state": 0}
     assert SPN(Gaussian(0, 0, 1)).fit_gradient(np.ones((10, 1)), **options).root.variance == pytest.approx(0.25)
 
 
@@ -119,7 +119,7 @@ def test_adam_names_the_row_of_a_bad_cell():
 
 def test_zero_weights_and_probabilities_survive():
     spn = SPN(Sum([Gaussian(0, 0, 1), Gaussian(0, 5, 1)], [1.0, 0.0]))
-    fitted = spn.fit_gradient([[0.5], [0.7]], variance_floor=0.1)
+    fitted = spn.fit_gradient([[0.5], [0.7]], min_variance=0.1)
     assert fitted.root.weights[1] < 1e-300
     assert np.isfinite(fitted.log_likelihood([[0.5]])).all()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from safespn import SPN, Categorical, Gaussian, Poisson, Product
@@ -84,8 +83,10 @@ def test_any_numeric_form_of_table_works(form, backend, tmp_path):
         given = np.load(tmp_path / "table.npy", mmap_mode="r")
     elif form == "integers":
         given = table.astype(int)
+    elif form == "list":
+        given = table.tolist()
     else:
-        given = table.tolist() if form == "list" else pd.DataFrame(table)
+        given = pytest.importorskip("pandas").DataFrame(table)
     np.testing.assert_array_equal(spn.log_likelihood(given), expected)
     np.testing.assert_array_equal(
         spn.fit_em(given, max_iter=2, tol=np.inf).log_likelihood(table),

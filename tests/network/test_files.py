@@ -76,6 +76,14 @@ def test_every_changed_byte_is_refused_or_harmless(saved):
         ({"kind": np.array([2, -7, 0])}, "does not describe a network"),
         ({"size": np.array([2, 2, 2**60])}, "does not describe a network"),
         ({"columns": np.array([-5, 0])}, "non-negative integer"),
+        ({"columns": np.array([0, 2_000_000_000])}, "one of them with the number 2000000000"),
+        ({"columns": np.array([0, 2**62])}, "one of them with the number"),
+        ({"columns": np.array([0, 0, 0])}, "hold more than its nodes need"),
+        ({"ties": np.array([-1, -1, -1])}, "hold more than its nodes need"),
+        ({"weights": np.array([0.5, 0.5, 0.0])}, "hold more than its nodes need"),
+        ({"parameters": np.array([0.0, 1.0, 0.0, 1.0, 5.0])}, "hold more than its nodes need"),
+        ({"parameters": np.array([0.0, 1.0, 0.0])}, "has 2 parameters, of which 1 are in the file"),
+        ({"parameters": np.array([0.0, 1.0, np.nan, 1.0])}, "the mean must be finite"),
         ({"extra": np.array([1.0])}, "does not hold the arrays of a network"),
         ({"kind": np.array([], dtype=np.int64), "size": np.array([], dtype=np.int64)}, "has no nodes"),
     ],
@@ -90,6 +98,10 @@ def test_newer_versions_and_foreign_files_are_refused(saved):
     rewrite(saved, metadata={"version": 2})
     with pytest.raises(ModelFileError, match="format version 2; this safespn reads version 1: upgrade safespn"):
         SPN.load(saved)
+    for version in (float("inf"), float("nan"), "1e999", None, [1]):
+        rewrite(saved, metadata={"version": version})
+        with pytest.raises(ModelFileError, match="not a model saved by safespn"):
+            SPN.load(saved)
     rewrite(saved, metadata={"version": 1, "kind": "classifier"})
     with pytest.raises(ModelFileError, match="the file holds a classifier, not a network"):
         SPN.load(saved)

@@ -10,9 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from safespn import SPN, Gaussian, MultivariateGaussian, Product, Sum
 from safespn.engine.evidence import class_evidence
 from safespn.learning.em import fit_em
-from safespn.learning.expectation import TableExpectation
 from safespn.learning.gradient import objective_and_gradient
-from safespn.learning.parameters import FreeCoordinates, Prior
+from safespn.learning.parameters import Prior, UnconstrainedParameters
+from safespn.learning.statistics_source import TableSource
 from safespn.network.leaves import LeafPrior
 
 
@@ -24,7 +24,7 @@ def classes_of_iris(tie):
 
 def test_tied_covariances_with_all_labels_are_linear_discriminant_analysis(backend):
     X, y, spn = classes_of_iris(tie=0)
-    result = fit_em(TableExpectation(spn._structure, X, class_evidence(y, len(y), 3)), spn._parameters, tol=1e-10)
+    result = fit_em(TableSource(spn._structure, X, class_evidence(y, len(y), 3)), spn._parameters, tol=1e-10)
     fitted = SPN._from_parameters(spn._structure, result.parameters)
     peer = LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True).fit(X, y)
     joint = fitted.log_joint(X)
@@ -37,7 +37,7 @@ def test_tied_covariances_with_all_labels_are_linear_discriminant_analysis(backe
 
 def test_untied_covariances_are_those_of_the_classes(backend):
     X, y, spn = classes_of_iris(tie=None)
-    result = fit_em(TableExpectation(spn._structure, X, class_evidence(y, len(y), 3)), spn._parameters, tol=1e-10)
+    result = fit_em(TableSource(spn._structure, X, class_evidence(y, len(y), 3)), spn._parameters, tol=1e-10)
     root = SPN._from_parameters(spn._structure, result.parameters).root
     for k, leaf in enumerate(root.children):
         np.testing.assert_allclose(leaf.covariance, empirical_covariance(X[y == k]), atol=1e-10)
@@ -50,7 +50,7 @@ def test_covariance_prior_pulls_towards_its_target(backend):
     target = np.diag([1.0, 4.0, 9.0])
     spn = SPN(MultivariateGaussian(range(3), np.zeros(3), np.eye(3)))
     prior = Prior(leaves=LeafPrior(covariance_prior=4.0, covariance_target=target))
-    result = fit_em(TableExpectation(spn._structure, X), spn._parameters, prior=prior, tol=1e-12)
+    result = fit_em(TableSource(spn._structure, X), spn._parameters, prior=prior, tol=1e-12)
     expected = (6 * empirical_covariance(X) + 4 * target) / 10
     root = SPN._from_parameters(spn._structure, result.parameters).root
     np.testing.assert_allclose(root.covariance, expected)
@@ -61,9 +61,9 @@ def test_gradient_with_prior_missing_cells_and_ties(tie, backend):
     X, y, spn = classes_of_iris(tie=tie)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     X = X[::5]
-    coordinates = FreeCoordinates(spn._structure, spn._parameters)
+    coordinates = UnconstrainedParameters(spn._structure, spn._parameters)
     vector = coordinates.pack(spn._parameters)
-    rows = TableExpectation(spn._structure, X, class_evidence(y[::5], len(X), 3, conditional=True))
+    rows = TableSource(spn._structure, X, class_evidence(y[::5], len(X), 3, conditional=True))
     prior = Prior(0.1, LeafPrior(covariance_prior=2.0, covariance_target=np.diag([1.0, 2, 3, 4])))
     _, slope = objective_and_gradient(coordinates, vector, rows, prior)
     # Steps are taken in the tied subspace: project the numerical gradient on it, too.
@@ -94,7 +94,7 @@ def test_conditional_completion_is_regression():
 
 def test_floor_bounds_the_eigenvalues(backend):
     X = np.outer(np.arange(20.0), [1, 1])
-    spn = SPN(MultivariateGaussian([0, 1], [0, 0], np.eye(2))).fit_em(X, variance_floor=0.25)
+    spn = SPN(MultivariateGaussian([0, 1], [0, 0], np.eye(2))).fit_em(X, min_variance=0.25)
     assert np.linalg.eigvalsh(spn.root.covariance)[0] == pytest.approx(0.25)
 
 
@@ -128,3 +128,16 @@ def test_ties_must_agree():
     leaves = [MultivariateGaussian([0, 1], [0, 0], c * np.eye(2), tie=1) for c in (1.0, 2.0)]
     with pytest.raises(ValueError, match=r"at root/1 and MultivariateGaussian at root/0 have tie 1 but differ"):
         SPN(Sum(leaves, [0.5, 0.5]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_columns_that_are_constant_among_the_rows_leave_a_covariance_that_can_be_factored(seed):
+    """Strongly correlated columns, and rows that agree in all of them but one: no floor was asked for."""
+    rng = np.random.default_rng(seed)
+    table = np.round(100 + 20 * rng.normal(size=(40, 3)) @ rng.normal(size=(3, 10)))
+    rows = np.repeat(table[:1], 6, axis=0)
+    rows[:, 9] += np.arange(6)
+    start = MultivariateGaussian(range(10), table.mean(axis=0), np.cov(table.T) + 0.1 * np.eye(10))
+    fitted = SPN(start).fit_em(rows, max_iter=30, tol=-1)
+    assert np.isfinite(fitted.log_likelihood(rows)).all()
+    SPN(fitted.root)  # a covariance that is not positive definite would be refused

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
-import matplotlib as mpl
 import pytest
+
+pytest.importorskip("matplotlib", reason="needs the extra [plot]")
+
+import matplotlib as mpl
 from matplotlib import pyplot as plt
 
 mpl.use("Agg")

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgba
@@ -29,13 +28,14 @@ def legend_texts(ax):
 def moons():
     X, y = make_moons(120, noise=0.1, random_state=0)
     y[12:] = -1
-    return X, y, SafeSPNClassifier(max_depth=2, max_iter=10, random_state=0).fit(X, y)
+    return X, y, SafeSPNClassifier(network="blocks", max_depth=2, max_iter=10, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="module")
 def mixed():
     generator = np.random.default_rng(0)
     y = np.repeat(["no", "yes"], 60).astype(object)
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
         {
             "age": generator.normal(np.repeat([30.0, 50.0], 60), 5.0),
@@ -45,7 +45,7 @@ def mixed():
     )
     frame.loc[3, "age"] = np.nan
     labels = np.where(np.arange(120) % 4 == 0, y, -1)
-    return frame, labels, SafeSPNClassifier(max_iter=10, random_state=0).fit(frame, labels)
+    return frame, labels, SafeSPNClassifier(network="blocks", max_iter=10, random_state=0).fit(frame, labels)
 
 
 def test_decision_draws_the_boundary_where_the_prediction_changes(moons):
@@ -93,7 +93,7 @@ def test_decision_draws_rows_by_what_is_known_of_them(moons):
 def test_decision_marginalises_the_other_columns_and_knows_three_classes():
     X, y = load_iris(return_X_y=True)
     partly = np.where(np.arange(150) % 5 == 0, y, -1)
-    classifier = SafeSPNClassifier(max_iter=10, random_state=0).fit(X, partly)
+    classifier = SafeSPNClassifier(network="blocks", max_iter=10, random_state=0).fit(X, partly)
     display = plot_decision(classifier, X, partly, columns=(2, 3), n_grid=40)
     assert display.column_names == ("column 2", "column 3")
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("column 2", "column 3")
@@ -145,7 +145,9 @@ def test_history_lines_are_the_recorded_gains(moons):
 def test_history_shows_validation_rows_on_the_right(moons):
     X, y, _ = moons
     known = y >= 0
-    classifier = SafeSPNClassifier(max_depth=2, max_iter=5, random_state=0).fit(X, y, validation=(X[known], y[known]))
+    classifier = SafeSPNClassifier(network="blocks", max_depth=2, max_iter=5, random_state=0).fit(
+        X, y, validation=(X[known], y[known])
+    )
     display = plot_history(classifier)
     assert "validation rows (right)" in legend_texts(display.ax_)
     right = display.figure_.axes[1]

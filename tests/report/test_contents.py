@@ -44,7 +44,7 @@ def training_table(n: int = 90, n_labelled: int = 30, seed: int = 0) -> Training
 
 
 def fitted(table: TrainingTable) -> SafeSPNClassifier:
-    return SafeSPNClassifier(unlabeled=UNLABELLED, random_state=0).fit(table.features, table.labels)
+    return SafeSPNClassifier(network="blocks", unlabeled=UNLABELLED, random_state=0).fit(table.features, table.labels)
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +213,8 @@ def _point(n: int, supervised: float, safe: float, loss: float = 0.5) -> CurvePo
 )
 def test_recommendations(points, words):
     assert words in Evaluation("t", "y", 10, 100, 50, 10, points).recommendation
+
+
+def test_a_gain_below_the_base_rate_is_no_recommendation():
+    points = [_point(10, 0.5, 0.6)]
+    assert "No better than always guessing" in Evaluation("t", "y", 10, 100, 50, 10, points, 0.65).recommendation

@@ -20,7 +20,7 @@ SECTIONS = [
 
 
 # One process: each would fit the models of its own pages.
-pytestmark = pytest.mark.xdist_group("pages")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pages")]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ distributed = pytest.importorskip("distributed", reason="needs the extra [dask]"
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 
-pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster"), pytest.mark.filterwarnings("ignore")]
 
 
 @contextmanager
@@ -39,9 +39,11 @@ def client():
 
 def test_workers_give_the_answer_of_memory(client):
     X, _, partly = blobs(600)
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=15).fit(X, partly)
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15).fit(X, partly)
     blocks = da.from_array(X, chunks=(100, 3))
-    lazily = SafeSPNClassifier(random_state=0, max_iter=15).fit(blocks, da.from_array(partly, chunks=100))
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15).fit(
+        blocks, da.from_array(partly, chunks=100)
+    )
     np.testing.assert_allclose(lazily.joint_log_likelihood(X), in_memory.joint_log_likelihood(X), rtol=1e-9)
     np.testing.assert_allclose(lazily.safety_.worst_case, in_memory.safety_.worst_case, rtol=1e-9)
     np.testing.assert_allclose(lazily.soft_labels_.compute(), in_memory.soft_labels_, atol=1e-9)
@@ -63,19 +65,21 @@ def test_a_killed_worker_costs_recomputation_not_the_fit(client, monkeypatch, pe
     from safespn.rows.dask_rows import DaskRows
 
     X, _, partly = blobs(600)
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=15).fit(X, partly)
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15).fit(X, partly)
     rounds, original = [], DaskRows.run
 
-    def run(self, task, structure, kept=None):
+    def run(self, task, structure, states=None):
         rounds.append(type(task).__name__)
         if len(rounds) == 10:
             process = next(iter(client.run(os.getpid).values()))
             os.kill(process, signal.SIGKILL)
-        return original(self, task, structure, kept)
+        return original(self, task, structure, states)
 
     monkeypatch.setattr(DaskRows, "run", run)
-    lazily = SafeSPNClassifier(random_state=0, max_iter=15, persist=persist).fit(divide(X), divide(partly))
-    assert rounds[9] == "Climb"
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15, persist=persist).fit(
+        divide(X), divide(partly)
+    )
+    assert rounds[9] == "CertifiedEStep"
     np.testing.assert_allclose(lazily.joint_log_likelihood(X), in_memory.joint_log_likelihood(X), rtol=1e-9)
     np.testing.assert_allclose(lazily.safety_.worst_case, in_memory.safety_.worst_case, rtol=1e-9)
 
@@ -95,7 +99,7 @@ def test_workers_that_die_name_the_block():
         two_workers(),
         pytest.raises(MemoryError, match=r"^block [01]: every worker that computed it died, probably out of memory"),
     ):
-        SafeSPNClassifier(max_iter=5).fit(blocks, da.from_array(partly, chunks=100))
+        SafeSPNClassifier(network="blocks", max_iter=5).fit(blocks, da.from_array(partly, chunks=100))
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from safespn import SafeSPNClassifier
+from safespn import IgnoredColumnWarning, SafeSPNClassifier
 from tests.rows.tables import blobs
 
 dask = pytest.importorskip("dask", reason="needs the extra [dask]")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +34,9 @@ def assert_same(ours, theirs, X):
         {},
         {"safety": "mcp", "max_iter": 10},
         {"safety": "none"},
-        {"multivariate": False, "max_depth": 2, "max_iter": 20},
+        {"network": "deep", "univariate": True, "max_depth": 2, "max_iter": 20},
         {"sample_size": 120},
-        {"tuned_for": "classes", "max_iter": 10},
+        {"network": "auto", "max_iter": 5},
     ],
     ids=str,
 )
@@ -44,9 +44,9 @@ def test_blocks_of_any_size_give_the_answer_of_memory(chunks, options):
     X, _, partly = blobs(400)
     X[::17, 1] = np.nan
     options = {"random_state": 0, "max_iter": 30, **options}
-    in_memory = SafeSPNClassifier(**options).fit(X, partly)
+    in_memory = SafeSPNClassifier(**{"network": "blocks", **options}).fit(X, partly)
     sizes = (chunks,) if isinstance(chunks, tuple) else chunks
-    lazily = SafeSPNClassifier(**options).fit(
+    lazily = SafeSPNClassifier(**{"network": "blocks", **options}).fit(
         da.from_array(X, chunks=(sizes[0] if isinstance(sizes, tuple) else sizes, 2)),
         da.from_array(partly, chunks=sizes),
     )
@@ -63,16 +63,18 @@ def test_rows_of_a_file_are_read_again_where_they_are_used(persist, weighted, tm
     for number, start in enumerate(range(0, 200, 70)):
         frame[start : start + 70].to_parquet(tmp_path / f"{number}.parquet")
     options = {"random_state": 0, "max_iter": 5}
-    in_memory = SafeSPNClassifier(**options).fit(frame[list("abc")], partly, sample_weight=weights)
+    in_memory = SafeSPNClassifier(**{"network": "blocks", **options}).fit(
+        frame[list("abc")], partly, sample_weight=weights
+    )
     table = dd.read_parquet(tmp_path)
-    lazily = SafeSPNClassifier(persist=persist, **options).fit(
+    lazily = SafeSPNClassifier(persist=persist, network="blocks", **options).fit(
         table[list("abc")], table["y"], sample_weight=table["weight"] if weighted else None
     )
     assert_same(lazily, in_memory, frame[list("abc")])
 
 
 def test_only_blocks_with_nothing_in_common_are_read_by_the_tasks_that_use_them():
-    from safespn.rows.unread import graphs_apart
+    from safespn.rows.lazy_block import graphs_apart
 
     def tenth(number):
         return np.arange(10.0) + 10 * number
@@ -88,8 +90,10 @@ def test_only_blocks_with_nothing_in_common_are_read_by_the_tasks_that_use_them(
 def test_what_workers_hold_does_not_matter(persist):
     X, _, partly = blobs(200)
     options = {"random_state": 0, "max_iter": 5}
-    in_memory = SafeSPNClassifier(**options).fit(X, partly)
-    lazily = SafeSPNClassifier(persist=persist, **options).fit(da.from_array(X, chunks=(60, 3)), partly)
+    in_memory = SafeSPNClassifier(**{"network": "blocks", **options}).fit(X, partly)
+    lazily = SafeSPNClassifier(persist=persist, network="blocks", **options).fit(
+        da.from_array(X, chunks=(60, 3)), partly
+    )
     assert_same(lazily, in_memory, X)
 
 
@@ -97,17 +101,21 @@ def test_weights_and_labels_in_memory_or_in_dask():
     X, _, partly = blobs(300)
     weights = np.random.default_rng(0).integers(0, 3, 300).astype(float)
     weights[:20] = 1.0
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=20).fit(X, partly, sample_weight=weights)
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=20).fit(X, partly, sample_weight=weights)
     blocks = da.from_array(X, chunks=(90, 3))
     for y, w in ((partly, weights), (da.from_array(partly, chunks=40), da.from_array(weights, chunks=300))):
-        assert_same(SafeSPNClassifier(random_state=0, max_iter=20).fit(blocks, y, sample_weight=w), in_memory, X)
+        assert_same(
+            SafeSPNClassifier(network="blocks", random_state=0, max_iter=20).fit(blocks, y, sample_weight=w),
+            in_memory,
+            X,
+        )
 
 
 def test_a_class_that_occurs_in_one_block_only():
     X, y, partly = blobs(300)
     partly = np.where(np.arange(300) < 250, np.where(partly == 1, -1, partly), y)
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=10).fit(X, partly)
-    lazily = SafeSPNClassifier(random_state=0, max_iter=10).fit(
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(X, partly)
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(
         da.from_array(X, chunks=(50, 3)), da.from_array(partly, chunks=50)
     )
     assert_same(lazily, in_memory, X)
@@ -131,8 +139,8 @@ def test_data_frames_whose_partitions_have_different_categories():
     frame, names, partly = mixed_frame()
     labels = pd.Series(np.where(partly >= 0, names, "?"))
     options = {"random_state": 0, "max_iter": 20, "unlabeled": "?"}
-    in_memory = SafeSPNClassifier(**options).fit(frame, labels)
-    lazily = SafeSPNClassifier(**options).fit(
+    in_memory = SafeSPNClassifier(**{"network": "blocks", **options}).fit(frame, labels)
+    lazily = SafeSPNClassifier(**{"network": "blocks", **options}).fit(
         dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
     )
     assert_same(lazily, in_memory, frame)
@@ -145,7 +153,7 @@ def test_data_frames_whose_partitions_have_different_categories():
 
 def test_predictions_are_lazy():
     X, y, partly = blobs(100)
-    fitted = SafeSPNClassifier(random_state=0, max_iter=5).fit(X, partly)
+    fitted = SafeSPNClassifier(network="blocks", random_state=0, max_iter=5).fit(X, partly)
     blocks = da.from_array(X, chunks=(30, 3))
     for method in ("predict", "predict_proba", "predict_log_proba", "score_samples", "joint_log_likelihood"):
         promise = getattr(fitted, method)(blocks)
@@ -162,8 +170,8 @@ def test_unknown_chunk_sizes():
     both = da.from_array(np.column_stack([X, partly]), chunks=(70, 4))
     both = both[both[:, 0] > -10]
     assert np.isnan(both.chunks[0]).all()
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=10).fit(X, partly)
-    lazily = SafeSPNClassifier(random_state=0, max_iter=10).fit(both[:, :3], both[:, 3])
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(X, partly)
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(both[:, :3], both[:, 3])
     assert_same(lazily, in_memory, X)
     assert lazily.predict(both[:, :3]).compute().shape == (200,)
 
@@ -172,15 +180,15 @@ def test_empty_blocks_and_blocks_without_any_observed_cell():
     X, _, partly = blobs(200)
     X[50:100] = np.nan
     partly[50:100] = -1
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=10).fit(X, partly)
-    lazily = SafeSPNClassifier(random_state=0, max_iter=10).fit(
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(X, partly)
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(
         da.from_array(X, chunks=((50, 50, 100), 3)), da.from_array(partly, chunks=50)
     )
     assert_same(lazily, in_memory, X)
     empty = da.concatenate(
         [da.from_array(X[:100], chunks=(50, 3)), da.zeros((0, 3)), da.from_array(X[100:], chunks=(100, 3))]
     )
-    assert_same(SafeSPNClassifier(random_state=0, max_iter=10).fit(empty, partly), in_memory, X)
+    assert_same(SafeSPNClassifier(network="blocks", random_state=0, max_iter=10).fit(empty, partly), in_memory, X)
 
 
 def with_block(column, value):
@@ -198,9 +206,12 @@ def ten_by_two():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda: with_block("b", np.inf), r"block 2, row 0, column 1 is infinite"),
+        (lambda: with_block("b", np.inf), r"block 2, row 0, column 1 \('b'\): inf is not valid"),
         (lambda: with_block("b", "high"), r"column 'b' holds numbers in block 0 and categories in block 2"),
-        (lambda: with_block("b", pd.Timestamp("2020-01-01")), r"block 2: column 'b' holds dates"),
+        (
+            lambda: with_block("b", pd.Timestamp("2020-01-01")),
+            r"column 'b' holds numbers in block 0 and dates in block 2",
+        ),
         (lambda: (ten_by_two(), np.full(20, -1)), r"y has no labelled row"),
         (lambda: (ten_by_two(), np.zeros(19)), r"X has 20 rows but y has 19 entries"),
         (
@@ -214,10 +225,26 @@ def ten_by_two():
 )
 def test_mistakes_are_named_with_their_block(change, message):
     X, y = change()
-    classifier = SafeSPNClassifier()
+    classifier = SafeSPNClassifier(network="blocks")
     with pytest.raises(ValueError, match=message):
         classifier.fit(X, y)
     assert not hasattr(classifier, "classes_")
+
+
+def test_types_are_decided_on_all_blocks():
+    """Each block has two values of `level` and identifiers in order; all blocks together have more."""
+    X, _, partly = blobs(90, n_columns=2)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(
+        level=np.repeat([0.0, 1.0, 2.0], 30) + np.arange(90) % 2, two=np.repeat([3, 5, 3], 30), patient_id=np.arange(90)
+    )
+    options = {"network": "blocks", "random_state": 0, "max_iter": 3}
+    with pytest.warns(IgnoredColumnWarning):
+        in_memory = SafeSPNClassifier(**options).fit(frame, partly)
+    with pytest.warns(IgnoredColumnWarning):
+        lazily = SafeSPNClassifier(**options).fit(dd.from_pandas(frame, npartitions=3), partly)
+    assert in_memory.column_types_ == ["continuous", "continuous", "continuous", "categorical", "ignored"]
+    assert lazily.column_types_ == in_memory.column_types_
+    assert_same(lazily, in_memory, frame)
 
 
 def test_lengths_that_differ_within_a_block_are_named():
@@ -225,7 +252,7 @@ def test_lengths_that_differ_within_a_block_are_named():
     blocks, labels = da.from_array(X, chunks=(50, 3)), da.from_array(partly, chunks=50)
     blocks = blocks[da.from_array(np.arange(100) != 70, chunks=50)]
     with pytest.raises(ValueError, match="block 1 has 49 rows but 50 labels"):
-        SafeSPNClassifier().fit(blocks, labels)
+        SafeSPNClassifier(network="blocks").fit(blocks, labels)
 
 
 @pytest.mark.parametrize(
@@ -235,14 +262,15 @@ def test_lengths_that_differ_within_a_block_are_named():
 def test_what_needs_all_rows_at_once_is_refused(options, message):
     X, _, partly = blobs(50)
     with pytest.raises(ValueError, match=message):
-        SafeSPNClassifier(**options).fit(da.from_array(X, chunks=(20, 3)), partly)
+        SafeSPNClassifier(**{"network": "blocks", **options}).fit(da.from_array(X, chunks=(20, 3)), partly)
 
 
 def test_mini_batches_of_partitions_are_repeatable_and_certified():
     X, _, partly = blobs(1000)
     blocks = da.from_array(X, chunks=(100, 3))
     first, second = (
-        SafeSPNClassifier(random_state=0, batch_size=200, max_iter=10).fit(blocks, partly) for _ in range(2)
+        SafeSPNClassifier(network="blocks", random_state=0, batch_size=200, max_iter=10).fit(blocks, partly)
+        for _ in range(2)
     )
     assert first.safety_.certified
     np.testing.assert_array_equal(first.joint_log_likelihood(X), second.joint_log_likelihood(X))
@@ -250,7 +278,9 @@ def test_mini_batches_of_partitions_are_repeatable_and_certified():
 
 def test_saving_leaves_soft_labels_where_they_are(tmp_path):
     X, _, partly = blobs(100)
-    fitted = SafeSPNClassifier(random_state=0, max_iter=5).fit(da.from_array(X, chunks=(30, 3)), partly)
+    fitted = SafeSPNClassifier(network="blocks", random_state=0, max_iter=5).fit(
+        da.from_array(X, chunks=(30, 3)), partly
+    )
     fitted.save(tmp_path / "model")
     loaded = SafeSPNClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
@@ -261,9 +291,11 @@ def test_many_labelled_rows_stay_in_their_partitions(monkeypatch):
     from safespn.rows import dask_rows
 
     X, _, partly = blobs(300, share=0.5)
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=5).fit(X, partly)
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=5).fit(X, partly)
     monkeypatch.setattr(dask_rows, "LABELLED_IN_MEMORY", 10)
-    lazily = SafeSPNClassifier(random_state=0, max_iter=5).fit(da.from_array(X, chunks=(70, 3)), partly)
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=5).fit(
+        da.from_array(X, chunks=(70, 3)), partly
+    )
     assert_same(lazily, in_memory, X)
 
 
@@ -273,7 +305,7 @@ def test_a_column_of_a_file_whose_partitions_dask_would_join(tmp_path):
     frame.to_parquet(tmp_path / "table.parquet", row_group_size=20)
     table = dd.read_parquet(tmp_path / "table.parquet", split_row_groups=1)
     assert len(table["y"].to_delayed()) < table.npartitions == 20
-    lazily = SafeSPNClassifier(random_state=0, max_iter=5).fit(table[["a", "b", "c"]], table["y"])
-    in_memory = SafeSPNClassifier(random_state=0, max_iter=5).fit(frame[["a", "b", "c"]], partly)
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=5).fit(table[["a", "b", "c"]], table["y"])
+    in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=5).fit(frame[["a", "b", "c"]], partly)
     assert_same(lazily, in_memory, frame[["a", "b", "c"]])
     assert lazily.predict(table[["a", "b", "c"]]).compute().shape == (400,)

@@ -8,8 +8,8 @@ from safespn import SPN, Gaussian, MultivariateGaussian, Product, Sum
 from safespn.learning.parameters import Prior
 from safespn.network.leaves import LeafPrior
 from safespn.rows.memory import MemoryRows
-from safespn.safety.objective import fit_supervised
 from safespn.safety.problem import Problem
+from safespn.safety.supervised import fit_supervised
 
 
 def random_problem(seed, *, n_classes=2, n_labelled=12, n_unlabelled=60, n_columns=2, leaf="gaussian", weights=False):
@@ -28,7 +28,7 @@ def random_problem(seed, *, n_classes=2, n_labelled=12, n_unlabelled=60, n_colum
 
     spn = SPN(Sum([part() for _ in range(n_classes)], [1 / n_classes] * n_classes))
     row_weights = rng.uniform(0.5, 2, len(table)) if weights else None
-    prior = Prior(0.1, LeafPrior(variance_floor=0.05))
+    prior = Prior(0.1, LeafPrior(min_variance=0.05))
     codes = np.where(np.arange(len(table)) < n_labelled, classes, -1)
     problem = Problem(spn._structure, MemoryRows(table, codes, n_classes, row_weights), prior)
     return problem, spn._parameters, classes[n_labelled:], rng

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -11,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
-from safespn import SafeSPNClassifier
+from safespn import CheckpointError, CheckpointWarning, SafeSPNClassifier, use_engine
+from safespn.network.files import read_model, write_model
 from safespn.safety import checkpoint
-from safespn.safety.climb import Climber
+from safespn.safety.certified_em import CertifiedEM
 from tests.rows.tables import blobs
 
 
@@ -26,28 +30,28 @@ class StoppedError(Exception):
 def steps(monkeypatch):
     """Count the steps that fits make themselves, and interrupt them when there are none left."""
     counter = {"left": 10**9, "made": 0}
-    original = Climber.step
+    original = CertifiedEM.step
 
-    def step(self, rule, guess, best):
+    def step(self, *arguments):
         if self.journal is None or not self.journal.knows(len(self.history) + 1):
             if counter["left"] == 0:
                 raise StoppedError
             counter["left"] -= 1
             counter["made"] += 1
-        return original(self, rule, guess, best)
+        return original(self, *arguments)
 
-    monkeypatch.setattr(Climber, "step", step)
+    monkeypatch.setattr(CertifiedEM, "step", step)
     return counter
 
 
-@pytest.mark.parametrize("n_steps", [1, 7, 30])
+@pytest.mark.parametrize("n_steps", [1, 7, 12])
 @pytest.mark.parametrize("options", [{}, {"batch_size": 60, "max_iter": 40}], ids=str)
 def test_an_interrupted_fit_goes_on_to_the_same_result(tmp_path, steps, monkeypatch, n_steps, options):
     monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
     X, _, partly = blobs(250)
-    whole = SafeSPNClassifier(random_state=0, **options).fit(X, partly)
+    whole = SafeSPNClassifier(network="blocks", random_state=0, **options).fit(X, partly)
     folder = tmp_path / "steps"
-    classifier = SafeSPNClassifier(random_state=0, checkpoint=folder, **options)
+    classifier = SafeSPNClassifier(network="blocks", random_state=0, checkpoint=folder, **options)
     steps["left"] = n_steps
     with pytest.raises(StoppedError):
         classifier.fit(X, partly)
@@ -66,24 +70,245 @@ def test_another_fits_checkpoint_is_refused(tmp_path, steps):
     X, _, partly = blobs(150)
     steps["left"] = 3
     with pytest.raises(StoppedError):
-        SafeSPNClassifier(random_state=0, checkpoint=tmp_path).fit(X, partly)
+        SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
     for other, options in ((X + 1, {}), (X, {"tol": 1e-3})):
         with pytest.raises(
             ValueError, match=r"belongs to a fit of other rows or settings; delete it or choose another"
         ):
-            SafeSPNClassifier(random_state=0, checkpoint=tmp_path, **options).fit(other, partly)
+            SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path, **options).fit(other, partly)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path, steps):
     X, _, partly = blobs(150)
     steps["left"] = 3
     with pytest.raises(StoppedError):
-        SafeSPNClassifier(random_state=0, checkpoint=tmp_path).fit(X, partly)
+        SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
     steps["left"] = 10**9
     (file,) = tmp_path.glob("step-*/steps.safetensors")
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(ValueError, match=r"steps\.safetensors cannot be read .*; delete it"):
-        SafeSPNClassifier(random_state=0, checkpoint=tmp_path).fit(X, partly)
+        SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
+
+
+def interrupted(folder, steps, X, partly, n_steps=3, **options):
+    """Leave the steps of an interrupted fit in a folder."""
+    steps["left"] = n_steps
+    with pytest.raises(StoppedError):
+        SafeSPNClassifier(**{"network": "blocks", "random_state": 0, "checkpoint": folder, **options}).fit(X, partly)
+    steps["left"] = 10**9
+    (newest,) = folder.glob("step-00000[0-9]")
+    return newest
+
+
+def everything_in(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def test_only_what_a_fit_made_is_removed(tmp_path, steps, monkeypatch):
+    """Other folders and files, also those with names and places like our own, survive fits and interrupted fits."""
+    monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
+    X, _, partly = blobs(100)
+    for name in ("my-thesis-data/chapter-1.txt", "a-b", "step-one/x.npy", "unfinished-business/1/1.npy", "0.npy"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "step-000001-copy").symlink_to(tmp_path / "my-thesis-data")
+    before = everything_in(tmp_path)
+    told = r"holds other things \(0\.npy, a-b, my-thesis-data and 3 more\), which are left alone"
+    with pytest.warns(CheckpointWarning, match=told):
+        newest = interrupted(tmp_path, steps, X, partly)
+    (newest / "note.txt").write_text("mine")
+    with pytest.warns(CheckpointWarning, match=told):
+        SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
+    assert everything_in(tmp_path) == {**before, newest.name: None, f"{newest.name}/note.txt": b"mine"}
+
+
+def test_a_folder_that_another_fit_uses_is_left_alone(tmp_path, monkeypatch):
+    X, _, partly = blobs(100)
+    original = CertifiedEM.step
+    found = []
+
+    def step(self, *arguments):
+        if not found:
+            found.append(None)
+            before = everything_in(tmp_path)
+            with pytest.raises(CheckpointError, match="another fit that still runs uses this folder; choose another"):
+                SafeSPNClassifier(network="blocks", random_state=1, checkpoint=tmp_path).fit(X, partly)
+            assert everything_in(tmp_path) == before
+        return original(self, *arguments)
+
+    monkeypatch.setattr(CertifiedEM, "step", step)
+    SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
+    assert found
+    SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
+
+
+@pytest.mark.parametrize("kind", ["file", "below a file"])
+def test_a_folder_that_cannot_be_made_is_refused_at_the_start(tmp_path, kind):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" if kind == "file" else tmp_path / "file" / "steps"
+    X, _, partly = blobs(100)
+    with pytest.raises(CheckpointError, match=r"the folder cannot be written .*; choose another one"):
+        SafeSPNClassifier(network="blocks", checkpoint=folder).fit(X, partly)
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+@pytest.mark.parametrize("fails", ["save_file", "np.save"])
+def test_on_a_full_disk_the_fit_goes_on_with_one_warning(tmp_path, monkeypatch, fails):
+    monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
+    X, _, partly = blobs(100)
+    whole = SafeSPNClassifier(network="blocks", random_state=0).fit(X, partly)
+    n_calls = []
+
+    def full(*arguments, **options):
+        n_calls.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = "safespn.safety.checkpoint.save_file" if fails == "save_file" else "numpy.save"
+    monkeypatch.setattr(target, full)
+    with pytest.warns(CheckpointWarning, match="step 1 cannot be written .*No space left on device") as caught:
+        fitted = SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path / "steps").fit(X, partly)
+    assert len([each for each in caught if each.category is CheckpointWarning]) == len(n_calls) == 1
+    np.testing.assert_array_equal(fitted.predict_proba(X), whole.predict_proba(X))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_fit_that_fails_before_its_first_step_leaves_nothing_behind(tmp_path, steps):
+    steps["left"] = 0
+    X, _, partly = blobs(100)
+    with pytest.raises(StoppedError):
+        SafeSPNClassifier(network="blocks", checkpoint=tmp_path / "a" / "steps").fit(X, partly)
+    assert not (tmp_path / "a" / "steps").exists()
+
+
+def permuted(X, partly):
+    """The unlabelled rows in another order: the same supervised model."""
+    free = np.nonzero(partly == -1)[0]
+    order = np.arange(len(X))
+    order[free] = free[::-1]
+    return {"X": X[order], "y": partly}
+
+
+OTHER_FITS = {
+    "permuted rows": permuted,
+    "tiny rows": lambda X, y: {"X": X * 1e-9, "y": y},
+    "one cell": lambda X, y: {
+        "X": np.where(np.arange(X.size).reshape(X.shape) == X.size - 1, X * (1 + 1e-12), X),
+        "y": y,
+    },
+    "weights": lambda X, y: {"X": X, "y": y, "sample_weight": np.where(np.arange(len(X)) == len(X) - 1, 1 + 1e-9, 1.0)},
+    "prior": lambda X, y: {"X": X, "y": y, "variance_floor": 1.1e-4},
+    "pessimism": lambda X, y: {"X": X, "y": y, "pessimism": 0.9},
+}
+
+
+@pytest.mark.parametrize("other", OTHER_FITS)
+def test_steps_of_other_rows_weights_or_settings_are_refused(tmp_path, steps, other):
+    X, _, partly = blobs(150)
+    interrupted(tmp_path, steps, X, partly)
+    before = everything_in(tmp_path)
+    arguments = OTHER_FITS[other](X, partly)
+    data = {name: arguments.pop(name) for name in ("X", "y", "sample_weight") if name in arguments}
+    with pytest.raises(CheckpointError, match="belongs to a fit of other rows or settings"):
+        SafeSPNClassifier(**{"network": "blocks", "random_state": 0, "checkpoint": tmp_path, **arguments}).fit(**data)
+    assert everything_in(tmp_path) == before
+
+
+def test_another_seed_of_mini_batches_is_another_fit(tmp_path, steps):
+    X, _, partly = blobs(150)
+    interrupted(tmp_path, steps, X, partly, batch_size=50)
+    with pytest.raises(CheckpointError, match="belongs to a fit of other rows or settings"):
+        SafeSPNClassifier(network="blocks", random_state=1, checkpoint=tmp_path, batch_size=50).fit(X, partly)
+
+
+def edited(change):
+    """Change the arrays and the record of the steps."""
+
+    def damage(newest):
+        file = newest / "steps.safetensors"
+        tensors, record = dict(load_file(file)), json.loads(checkpoint._metadata(file)["record"])
+        change(tensors, record)
+        save_file(tensors, file, metadata={"record": json.dumps(record)})
+
+    return damage
+
+
+def entry(name, function):
+    def change(tensors, record):
+        tensors[name] = function(tensors[name].copy())
+
+    return edited(change)
+
+
+def filled(value, *where):
+    def fill(values):
+        values[where or ...] = value
+        return values
+
+    return fill
+
+
+def labels(function):
+    def damage(newest):
+        for file in newest.glob("3/*.npy"):
+            np.save(file, function(np.load(file)))
+
+    return damage
+
+
+DAMAGES = {
+    "short weights": entry("2.log_weights", lambda values: values[:1]),
+    "long weights": entry("2.log_weights", lambda values: np.append(values, 0.0)),
+    "weights of whole numbers": entry("2.log_weights", lambda values: values.astype(np.int64)),
+    "weights that are NaN": entry("2.log_weights", filled(np.nan)),
+    "weights above one": entry("2.log_weights", filled(3.0)),
+    "parameters that are NaN": entry("2.leaves.0", filled(np.nan)),
+    "one parameter that is NaN": entry("1.leaves.0", filled(np.nan, 0, 0)),
+    "infinite parameters": entry("2.leaves.0", filled(np.inf)),
+    "a negative variance": entry("2.leaves.0", filled(-1.0, 0, -1)),
+    "fewer leaves": entry("2.leaves.0", lambda values: values[:1]),
+    "no parameters": edited(lambda tensors, record: tensors.pop("2.leaves.0")),
+    "a worst case that is NaN": edited(lambda tensors, record: record["entries"][2].update(worst_case=float("nan"))),
+    "a worst case in words": edited(lambda tensors, record: record["entries"][2].update(worst_case="good")),
+    "no worst case": edited(lambda tensors, record: record["entries"][2].pop("worst_case")),
+    "no steps": edited(lambda tensors, record: record.update(entries=[])),
+    "steps that are none": edited(lambda tensors, record: record.update(entries=3)),
+    "other steps": edited(lambda tensors, record: record.update(numbers=[7])),
+    "steps by name": edited(lambda tensors, record: record.update(numbers=["../../other", 3])),
+    "soft labels that are NaN": labels(lambda values: values * np.nan),
+    "soft labels beyond one": labels(lambda values: values * 2),
+    "negative soft labels": labels(lambda values: values - 1),
+    "soft labels of other rows": labels(lambda values: values[1:]),
+    "soft labels of whole numbers": labels(lambda values: np.round(values).astype(np.int64)),
+    "known classes changed": labels(lambda values: values[:, ::-1]),
+    "empty soft labels": lambda newest: [file.write_bytes(b"") for file in newest.glob("3/*.npy")],
+    "no soft labels": lambda newest: [file.unlink() for file in newest.glob("3/*.npy")],
+}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_steps_are_refused(tmp_path, steps, monkeypatch, damage, engine):
+    monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
+    X, _, partly = blobs(100)
+    newest = interrupted(tmp_path, steps, X, partly, network="deep", univariate=True)
+    DAMAGES[damage](newest)
+    with use_engine(engine), pytest.raises(CheckpointError, match="delete"):
+        SafeSPNClassifier(network="deep", univariate=True, random_state=0, checkpoint=tmp_path).fit(X, partly)
+    assert newest.is_dir()
+
+
+def test_a_model_file_carries_no_checkpoint_into_a_later_fit(tmp_path):
+    X, _, partly = blobs(100)
+    fitted = SafeSPNClassifier(network="blocks", random_state=0, checkpoint=str(tmp_path / "steps")).fit(X, partly)
+    fitted.save(tmp_path / "model.safespn")
+    assert b"checkpoint" not in (tmp_path / "model.safespn").read_bytes()
+    assert SafeSPNClassifier.load(tmp_path / "model.safespn").checkpoint is None
+    # A file of an earlier version, or a crafted one, may name one.
+    tensors, header = read_model(tmp_path / "model.safespn", "classifier")
+    header["parameters"]["checkpoint"] = str(tmp_path / "elsewhere")
+    del header["sha256"], header["kind"], header["version"]
+    write_model(tmp_path / "model.safespn", "classifier", tensors, header)
+    assert SafeSPNClassifier.load(tmp_path / "model.safespn").checkpoint is None
 
 
 SCRIPT = """
@@ -97,7 +322,7 @@ if lazily:
     import dask.array as da
     X = da.from_array(X, chunks=(4_000, 6))
 options = {} if sys.argv[1] == "-" else {"checkpoint": sys.argv[1]}
-fitted = SafeSPNClassifier(random_state=0, tol=0, **options).fit(X, partly)
+fitted = SafeSPNClassifier(network="blocks", random_state=0, tol=0, **options).fit(X, partly)
 np.save(sys.argv[2], np.asarray(fitted.joint_log_likelihood(X)))
 """
 

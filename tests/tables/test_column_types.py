@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from safespn.exceptions import TableError
 from safespn.tables.cells import cells_of
 from safespn.tables.column_types import categorical, continuous, decide_type
-from safespn.tables.errors import TableError
 
 GENERATOR = np.random.default_rng(0)
 ROWS = 300
@@ -19,6 +19,9 @@ def column(values: object) -> np.ndarray:
 @pytest.mark.parametrize(
     ("name", "values", "expected"),
     [
+        ("price", [f"${value:,.2f}" for value in GENERATOR.gamma(2, 900, ROWS)], "price: continuous"),
+        ("people", [f"{value:,}" for value in GENERATOR.integers(0, 5_000, ROWS)], "people: continuous"),
+        ("plan", ["$1", "$2"] * 150, "plan: categorical (2)"),
         ("age", GENERATOR.normal(size=ROWS).round(2), "age: continuous"),
         ("count", GENERATOR.integers(0, 9, ROWS), "count: continuous"),
         ("smoker", GENERATOR.integers(0, 2, ROWS), "smoker: categorical (2)"),
@@ -78,6 +81,29 @@ def test_cells():
     assert cells.categories().tolist() == ["1", "2", "x", None, None, None, "1,5"]
     assert cells.is_text.tolist() == [False, False, True, False, False, False, True]
     np.testing.assert_array_equal(cells_of(column(["1,5", "2", None]), "text", decimal=",").numbers, [1.5, 2, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "number"),
+    [
+        ("$12", ".", 12),
+        ("-$1,234.5", ".", -1234.5),
+        ("$-3", ".", np.nan),
+        ("-12 €", ".", -12),
+        ("1,234,567", ".", 1_234_567),
+        ("£ 1,234.50", ".", 1234.5),
+        ("1.234,50 €", ",", 1234.5),
+        ("1.234.567", ",", 1_234_567),
+        ("12,34", ".", np.nan),
+        ("1,2345", ".", np.nan),
+        ("1,234", ",", 1.234),
+        ("12$34", ".", np.nan),
+    ],
+)
+def test_amounts(text, decimal, number):
+    cells = cells_of(column([text]), "text", decimal=decimal)
+    np.testing.assert_array_equal(cells.numbers, [number])
+    assert cells.texts.tolist() == [text]
 
 
 def test_numbers_of_parquet_files_are_the_same_categories_as_their_texts():

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from safespn.labels import SemiSupervisedMixin, encode_labels
+from safespn.foundation.labels import SemiSupervisedMixin, encode_labels
+from safespn.foundation.masked_arrays import unmask
 from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -39,13 +40,8 @@ class SemiSupervisedClassifier(SemiSupervisedMixin, BaseEstimator, ABC):  # type
             Itself.
         """
         self._validate_params()
-        table = validate_data(self, X, dtype=np.float64)
+        table = validate_data(self, unmask(X), dtype=np.float64)
         classes, codes = encode_labels(self._check_labels(y, len(table)), self.unlabeled)
-        if len(classes) < 2:
-            raise ValueError(
-                f"the labelled rows of y hold only one class, {classes.tolist()[0]!r}; {type(self).__name__} needs at "
-                "least one labelled row of each of two classes"
-            )
         self.classes_ = classes
         self._fit(table[codes >= 0], codes[codes >= 0], table[codes < 0])
         return self
@@ -60,7 +56,7 @@ class SemiSupervisedClassifier(SemiSupervisedMixin, BaseEstimator, ABC):  # type
 
     def _check_rows(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(validate_data(self, unmask(X), dtype=np.float64, reset=False))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """How far each row leans to each class.

@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from safespn.baselines.base import SemiSupervisedClassifier, one_hot
 from safespn.baselines.simplex_descent import minimise_over_simplices
-from safespn.engine.evidence import gains
+from safespn.foundation.posteriors import gains, log_posterior
+from safespn.foundation.simplex import project_simplex
 from safespn.safety.contrast import labelled_gains, worst_gains
-from safespn.safety.soft_labels import log_posterior, project_simplex
 from safespn.typing import ArrayLike, FloatArray, IntArray
 
 MAX_ITER = 1000

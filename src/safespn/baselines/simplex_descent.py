@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from safespn.safety.soft_labels import project_simplex
+from safespn.foundation.simplex import project_simplex
 from safespn.typing import FloatArray
 
 MEMORY = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from typing import Any
@@ -11,7 +12,11 @@ interrupts: list[int] = []
 
 
 def main() -> None:
-    """Run the command with the arguments of the process and leave with its status."""
+    """Run the command with the arguments of the process and exit with its status."""
+    # A name that the terminal has no letters for, such as that of a file, is no reason to fail.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # Unwind the stack when asked to terminate, so that files written beside their destination are removed.
     signal.signal(signal.SIGTERM, _leave)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -23,9 +28,15 @@ def main() -> None:
             raise
         sys.stderr.write(f"safespn: {error.name} is not installed; pip install 'safespn[cli]' brings it along\n")
         sys.exit(2)
-    except KeyboardInterrupt:
+    except BaseException:
+        if not interrupts:
+            raise
+        sys.stderr.write("safespn: interrupted; nothing was written\n")
         sys.exit(130)
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    # All is done, or undone: an interrupt could only spoil the status.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def _interrupt(number: int, frame: Any) -> None:

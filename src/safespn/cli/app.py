@@ -10,15 +10,14 @@ import typer
 
 from safespn import __version__
 from safespn.cli import interrupts
+from safespn.cli.audit import audit
+from safespn.cli.console import printable, silence
 from safespn.cli.demo import demo
 from safespn.cli.evaluate import evaluate
 from safespn.cli.fit import fit
 from safespn.cli.predict import predict
 from safespn.cli.reproduce import reproduce
-from safespn.datasets import DatasetNotFoundError
-from safespn.experiments.runner import ResultsMismatchError
-from safespn.network.files import ModelFileError
-from safespn.tables import TableError
+from safespn.exceptions import DatasetNotFoundError, ModelFileError, ResultsMismatchError, TableError
 
 INTERRUPTED, MISTAKE = 130, 2
 
@@ -31,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, demo, reproduce):
+for command in (fit, predict, evaluate, audit, demo, reproduce):
     app.command()(command)
 
 
@@ -44,7 +43,7 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def _options(
     _: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Learn from labelled and unlabelled rows, and know what the unlabelled ones did."""
@@ -54,14 +53,18 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command and return its status: 0, 2 for a user's mistake, 130 when interrupted."""
     try:
         status = app(list(arguments), prog_name="safespn", standalone_mode=False)
+        sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except (TableError, ModelFileError, DatasetNotFoundError, ResultsMismatchError) as error:
         return _fail(str(error))
     except BrokenPipeError:
-        # Whoever read the output has seen enough.
-        sys.stderr.close()
-        return 0
+        return _unread()
+    except SystemExit as error:
+        # The command line library turns a broken pipe into an exit with status 1.
+        if isinstance(error.__context__, BrokenPipeError):
+            return _unread()
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the space left")
@@ -82,6 +85,12 @@ def run(arguments: Sequence[str]) -> int:
     return int(status or 0)
 
 
+def _unread() -> int:
+    """Whoever read the output has seen enough, which is no failure."""
+    silence(sys.stdout)
+    return 0
+
+
 def _fail(message: str, status: int = MISTAKE) -> int:
-    sys.stderr.write(f"safespn: {' '.join(message.split())}\n")
+    sys.stderr.write(f"safespn: {printable(' '.join(message.split()))}\n")
     return status

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import Progress
 
+from safespn.exceptions import LabelWarning
+
 ANNOUNCED_SHARE = 0.1
 """Away from a terminal, progress is told each time this share has been done."""
+_STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories of control characters, marks of direction, halves of letters, and breaks of lines."""
 
 
-class Talk:
-    """How a command talks to its user.
+class _PatientConsole(Console):
+    """A console whose reader may leave before the work is done."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        silence(self.file)
+
+
+class Reporter:
+    """What a command reports to its user.
 
     Parameters
     ----------
@@ -30,31 +44,31 @@ class Talk:
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
-        self._error = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-        self._output = Console(highlight=False, markup=False, soft_wrap=True)
+        self._error = _PatientConsole(stderr=True, highlight=False, markup=False, soft_wrap=True)
+        self._output = _PatientConsole(highlight=False, markup=False, soft_wrap=True)
         self.warnings: list[str] = []
 
     def note(self, text: str) -> None:
         """Tell how it goes."""
         if not self.quiet:
-            self._error.print(text)
+            self._error.print(printable(text))
 
     def warning(self, text: str) -> None:
         """Tell what should be known."""
         self.warnings.append(text)
-        self._error.print(f"warning: {text}", style="yellow" if self._error.is_terminal else None)
+        self._error.print(printable(f"warning: {text}"), style="yellow" if self._error.is_terminal else None)
 
     def result(self, text: Any, data: dict[str, Any]) -> None:
         """Give the result: text or a table for people, data for scripts."""
         if self.as_json:
             sys.stdout.write(json.dumps(_plain({**data, "warnings": self.warnings}), indent=2) + "\n")
         elif not self.quiet:
-            self._output.print(text)
+            self._output.print(printable(text) if isinstance(text, str) else text)
 
     def stage(self, text: str, *, only_on_terminal: bool = False) -> AbstractContextManager[Any]:
         """Tell what is being done while it lasts."""
         if not self.quiet and self._error.is_terminal:
-            return self._error.status(text)
+            return self._error.status(printable(text))
         if not only_on_terminal:
             self.note(f"{text} …")
         return nullcontext()
@@ -66,7 +80,7 @@ class Talk:
             yield lambda share: None
         elif self._error.is_terminal:
             with Progress(console=self._error, transient=True) as bar:
-                task = bar.add_task(text, total=1.0)
+                task = bar.add_task(printable(text), total=1.0)
                 yield lambda share: bar.update(task, completed=share)
         else:
             told = 0.0
@@ -84,9 +98,26 @@ class Talk:
         """Tell the library's warnings as lines, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
+            warnings.simplefilter("ignore", LabelWarning)  # the table's own warnings tell the same
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             self.warning(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """Spell out what would steer a terminal, such as escapes in the name of a column, and letters it cannot show."""
+    return "".join(
+        repr(letter)[1:-1] if unicodedata.category(letter) in _STEERING and letter != "\n" else letter
+        for letter in text
+    )
+
+
+def silence(file: IO[str]) -> None:
+    """Send what a stream whose reader has left still holds, and all that follows, nowhere."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, file.fileno())
+        os.close(nowhere)
 
 
 def _plain(value: Any) -> Any:

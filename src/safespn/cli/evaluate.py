@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +13,14 @@ from rich.text import Text
 
 from safespn.classifier import SafeSPNClassifier
 from safespn.cli import options
-from safespn.cli.console import Talk
-from safespn.cli.outputs import check_writable
-from safespn.cli.training import column_choices, show_table
-from safespn.network.files import write_whole
+from safespn.cli.console import Reporter
+from safespn.cli.outputs import check_outputs
+from safespn.cli.training import chosen_network, column_choices, show_table
+from safespn.exceptions import LabelWarning
+from safespn.foundation.atomic_files import atomic_write
 from safespn.report import Evaluation, evaluate_table, render_evaluation
 from safespn.report.learning_curve import CurvePoint, band, check_sizes, largest_size
-from safespn.tables import UNLABELLED, read_training_table
+from safespn.tables import UNLABELLED, open_table, read_training_table
 from safespn.typing import FloatArray
 
 DEFAULT_SIZES = (10, 20, 50)
@@ -40,14 +42,15 @@ def evaluate(
     unlabelled: options.UnlabelledMarkers = None,
     objective: options.Objective = "generative",
     safety: options.Safety = "auto",
+    network: options.Network = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Hide labels on purpose and see whether the unlabelled rows help.
 
-    In each trial a fifth of the labelled rows is kept apart for testing, and all but some of the other labels are
-    hidden. The supervised model learns from the labels left, the safe one from all rows.
+    In each trial a fifth of the labelled rows is held out for testing, and all but some of the other labels are
+    hidden. One model learns from the labels left alone, the other from all rows.
 
     Examples
     --------
@@ -55,24 +58,28 @@ def evaluate(
 
     - `safespn evaluate patients.csv -t outcome --report curve.html --json > curve.json`
     """
-    talk = Talk(quiet=quiet, as_json=as_json)
+    reporter = Reporter(quiet=quiet, as_json=as_json)
     given = None if labelled is None else _sizes(labelled)
-    check_writable(report)
-    with talk.stage(f"reading {data}", only_on_terminal=True):
-        table = read_training_table(data, target, column_choices(categorical, continuous, ignore, missing, unlabelled))
+    check_outputs(report, inputs=[data])
+    with reporter.stage(f"reading {data}", only_on_terminal=True):
+        choices = column_choices(categorical, continuous, ignore, missing, unlabelled)
+        table = read_training_table(open_table(data), target, choices)
     sizes = given or [size for size in DEFAULT_SIZES if size <= largest_size(table)] or [largest_size(table)]
-    classifier = SafeSPNClassifier(objective, safety, unlabeled=UNLABELLED, random_state=seed)
+    chosen = chosen_network(network)
+    classifier = SafeSPNClassifier(objective, safety, network=chosen, unlabeled=UNLABELLED, random_state=seed)
     check_sizes(table, sizes)
-    show_table(talk, table)
-    with talk.progress(f"{trials} trials with {', '.join(map(str, sizes))} labels") as tell:
-        evaluation = evaluate_table(classifier, table, sizes, trials, seed, tell)
+    show_table(reporter, table)
+    title = f"{trials} trials with {', '.join(map(str, sizes))} labels"
+    with warnings.catch_warnings(), reporter.progress(title) as progress:
+        warnings.simplefilter("ignore", LabelWarning)  # told with the table
+        evaluation = evaluate_table(classifier, table, sizes, trials, seed, progress)
     if report is not None:
-        write_whole(report, render_evaluation(evaluation).encode())
+        atomic_write(report, render_evaluation(evaluation).encode())
     files = {} if report is None else {"report": str(report)}
     written = [] if report is None else [f"\nreport: {report}"]
     picture = Text("\n" + "\n".join(_picture(evaluation)))
     shown = Group(_table(evaluation), picture, "", evaluation.recommendation, *written)
-    talk.result(shown, {**evaluation.to_dict(), **files})
+    reporter.result(shown, {**evaluation.to_dict(), **files})
 
 
 def _sizes(text: str) -> list[int]:
@@ -84,24 +91,24 @@ def _sizes(text: str) -> list[int]:
 
 def _table(evaluation: Evaluation) -> Table:
     table = Table(title=f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each", title_justify="left")
-    for heading in ("labels", "supervised", "safe", "gain", "harm", "log loss", "safe"):
+    for heading in ("labels", "labels only", "all rows", "gain", "harm", "log loss", "all rows"):
         table.add_column(heading, justify="right")
     for point in evaluation.points:
         gain, error = point.accuracy_gain
         table.add_row(
             str(point.n_labelled),
-            f"{100 * point.supervised_accuracy.mean():.1f} %",
-            f"{100 * point.safe_accuracy.mean():.1f} %",
+            f"{100 * point.labels_only_accuracy.mean():.1f} %",
+            f"{100 * point.all_rows_accuracy.mean():.1f} %",
             f"{100 * gain:+.1f} ± {100 * error:.1f}",
             f"{100 * point.harm_rate:.0f} %",
-            f"{point.supervised_log_loss.mean():.3f}",
-            f"{point.safe_log_loss.mean():.3f}",
+            f"{point.labels_only_log_loss.mean():.3f}",
+            f"{point.all_rows_log_loss.mean():.3f}",
         )
     return table
 
 
 def _picture(evaluation: Evaluation) -> list[str]:
-    """Draw the accuracies as lines of text: a dot for the mean, a bar for the middle four fifths of trials."""
+    """Draw the accuracies as lines of text: a dot for the mean, a bar for the 10-90 % band of the trials."""
     bands = [band(values) for point in evaluation.points for values in _accuracies(point).values()]
     low, high = min(start for start, _ in bands), max(end for _, end in bands)
     lines = []
@@ -111,13 +118,13 @@ def _picture(evaluation: Evaluation) -> list[str]:
             bar = [" "] * PICTURE_WIDTH
             bar[places[0] : places[1] + 1] = ["─"] * (places[1] - places[0] + 1)
             bar[places[2]] = "●"
-            lines.append(f"{point.n_labelled:>6} {name:10} │{''.join(bar)}│")
-    lines.append(f"{'accuracy':>17}  {f'{100 * low:.0f} %':<{PICTURE_WIDTH - 5}}{f'{100 * high:.0f} %':>5}")
+            lines.append(f"{point.n_labelled:>6} {name:11} │{''.join(bar)}│")
+    lines.append(f"{'accuracy':>18}  {f'{100 * low:.0f} %':<{PICTURE_WIDTH - 5}}{f'{100 * high:.0f} %':>5}")
     return lines
 
 
 def _accuracies(point: CurvePoint) -> dict[str, FloatArray]:
-    return {"supervised": point.supervised_accuracy, "safe": point.safe_accuracy}
+    return {"labels only": point.labels_only_accuracy, "all rows": point.all_rows_accuracy}
 
 
 def _place(value: float, low: float, high: float) -> int:

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from safespn.cli import options
-from safespn.cli.console import Talk
+from safespn.cli.console import Reporter
 from safespn.cli.out_of_core import read_table
-from safespn.cli.outputs import check_writable
-from safespn.cli.training import column_choices, fit_classifier, make_report, show_table, summary
-from safespn.network.files import whole_file
+from safespn.cli.outputs import check_outputs
+from safespn.cli.training import chosen_network, column_choices, fit_classifier, make_report, show_table, summary
+from safespn.foundation.atomic_files import atomic_open
 
 
 def fit(
@@ -24,10 +24,12 @@ def fit(
     categorical: options.CategoricalColumns = None,
     continuous: options.ContinuousColumns = None,
     ignore: options.IgnoredColumns = None,
+    id_column: options.IdColumn = None,
     missing: options.MissingMarkers = None,
     unlabelled: options.UnlabelledMarkers = None,
     objective: options.Objective = "generative",
     safety: options.Safety = "auto",
+    network: options.Network = None,
     out_of_core: options.OutOfCore = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -44,12 +46,13 @@ def fit(
 
     - `safespn fit measurements.parquet -t kind --categorical site --ignore sample --missing -999`
     """
-    talk = Talk(quiet=quiet, as_json=as_json)
-    check_writable(output, report)
-    choices = column_choices(categorical, continuous, ignore, missing, unlabelled)
+    reporter = Reporter(quiet=quiet, as_json=as_json)
+    check_outputs(output, report, inputs=[data])
+    chosen_network(network)
+    choices = column_choices(categorical, continuous, ignore, missing, unlabelled, id_column)
     with ExitStack() as stack:
         table = read_table(
-            talk,
+            reporter,
             data,
             target,
             choices,
@@ -59,16 +62,22 @@ def fit(
             output=output,
             stack=stack,
         )
-        show_table(talk, table)
+        show_table(reporter, table)
         classifier = fit_classifier(
-            talk, table, objective=objective, safety=safety, random_state=seed, persist="labels"
+            reporter,
+            table,
+            objective=objective,
+            safety=safety,
+            network=chosen_network(network),
+            random_state=seed,
+            persist="labels",
         )
         if report is not None:
             # The report goes to its place after the model has been written: both appear, or neither.
-            file = stack.enter_context(whole_file(report))
-            file.write(make_report(talk, classifier, table))
+            file = stack.enter_context(atomic_open(report))
+            file.write(make_report(reporter, classifier, table))
             file.flush()
         classifier.save(output)
     files = {"model": str(output), "report": None if report is None else str(report)}
     written = "\n".join(f"{name}: {path}" for name, path in files.items() if path)
-    talk.result(f"{classifier.safety_}\n\n{written}", {**files, **summary(classifier, table)})
+    reporter.result(f"{classifier.safety_}\n\n{written}", {**files, **summary(classifier, table)})

@@ -26,19 +26,37 @@ ContinuousColumns = Annotated[
 IgnoredColumns = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave this column out; may be repeated.")
 ]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column that names rows: never learned from, and written with results."
+    ),
+]
 MissingMarkers = Annotated[
     list[str] | None,
     typer.Option("--missing", metavar="TEXT", help="Text that marks a missing cell, such as -999; may be repeated."),
 ]
 UnlabelledMarkers = Annotated[
     list[str] | None,
-    typer.Option("--unlabelled", metavar="LABEL", help="Label that marks an unlabelled row, such as -1."),
+    typer.Option(
+        "--unlabeled", "--unlabelled", metavar="LABEL", help="Label that marks an unlabelled row, such as -1."
+    ),
 ]
 Objective = Annotated[
     Literal["generative", "discriminative"], typer.Option(help="Learn rows and classes, or classes given rows.")
 ]
 Safety = Annotated[
     Literal["auto", "certified", "mcp", "none"], typer.Option(help="How to guard against the unlabelled rows.")
+]
+Network = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--network",
+        metavar="NAME",
+        help="What classes are made of: auto (a committee), or blocks, components, forest or deep; "
+        "repeated, a committee of these.",
+        show_default="auto",
+    ),
 ]
 OutOfCore = Annotated[
     bool | None,

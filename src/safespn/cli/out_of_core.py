@@ -11,7 +11,7 @@ import psutil
 import typer
 from rich.filesize import decimal
 
-from safespn.cli.console import Talk
+from safespn.cli.console import Reporter
 from safespn.tables import ColumnChoices, TrainingTable, open_table, read_training_table
 
 SHARE_OF_MEMORY = 0.25
@@ -21,7 +21,7 @@ SMALL = 1 << 26
 
 
 def read_table(
-    talk: Talk,
+    reporter: Reporter,
     path: Path,
     target: str,
     choices: ColumnChoices,
@@ -52,24 +52,24 @@ def read_table(
         raise typer.BadParameter(f"--out-of-core is not possible: {obstacle}")
     is_large = share > SHARE_OF_MEMORY
     if asked is None and is_large and obstacle:
-        talk.warning(f"{size}, and all rows are read into it: {obstacle}")
+        reporter.warning(f"{size}, and all rows are read into it: {obstacle}")
     if asked is False or obstacle or not (asked or is_large):
-        with talk.stage(f"reading {path}", only_on_terminal=True):
-            return read_training_table(path, target, choices)
+        with reporter.stage(f"reading {path}", only_on_terminal=True):
+            return read_training_table(file, target, choices)
     from safespn.tables.large import read_large_table
 
     folder = None if output.exists() and not output.is_file() else output.resolve().parent
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".safespn-", dir=folder)))
-    with talk.stage(f"reading {path} in blocks"):
+    with reporter.stage(f"reading {path} in blocks"):
         table = read_large_table(file, target, choices, folder, seed)
     why = "as asked" if asked else f"more than {_percent(SHARE_OF_MEMORY)}"
-    talk.note(
+    reporter.note(
         f"{size} ({why}): rows stay on disk and are fitted in blocks with Dask, {len(table.blocks)} in all; "
         f"types of columns were decided on a sample of {len(table.sampled_rows)} rows"
     )
     if table.copy is not None:
         copied = decimal(table.copy.stat().st_size)
-        talk.note(
+        reporter.note(
             f"{path}: features copied to a temporary Parquet file of {copied} in {folder}, which is deleted at the end"
         )
     return table

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,14 @@ import typer
 
 from safespn.classifier import SafeSPNClassifier
 from safespn.cli import options
-from safespn.cli.console import Talk
-from safespn.cli.outputs import check_writable
-from safespn.network.files import ModelFileError, whole_file
-from safespn.table_encoder import UnseenCategoryWarning
-from safespn.tables import TableFile, columns_for, features_for, open_table, result_writer
-from safespn.typing import FloatArray
+from safespn.cli.console import Reporter
+from safespn.cli.outputs import atomic_stdout, check_outputs, check_standard_output
+from safespn.exceptions import ModelFileError, TableError, UnseenCategoryWarning
+from safespn.foundation.atomic_files import atomic_open
+from safespn.tables import TableFile, check_id, columns_for, features_for, open_table, result_writer, without_formula
+from safespn.tables.cells import cells_of
+
+Answer = TypeVar("Answer")
 
 
 def predict(
@@ -31,13 +33,23 @@ def predict(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV or Parquet file; standard output without it.")
     ] = None,
+    id_column: options.IdColumn = None,
     missing: options.MissingMarkers = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="Put an apostrophe before texts that spreadsheets would take as formulas (= + - @).",
+        ),
+    ] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
     """Write the class, the probability of each class and the log density of each row.
 
-    Rows keep their order. Columns of the fit are found by their names; others are not looked at.
+    Rows keep their order; the column that names them, of `--id` here or at the fit, comes first.
+    Columns of the fit are found by their names; others are not looked at. Names of classes are written as they are:
+    use `--escape-formulas` if someone else chose them and a spreadsheet will open the file.
 
     Examples
     --------
@@ -45,24 +57,31 @@ def predict(
 
     - `safespn predict model.safespn new.parquet > predictions.csv`
     """
-    talk = Talk(quiet=quiet, as_json=as_json)
+    reporter = Reporter(quiet=quiet, as_json=as_json)
     if as_json and output is None:
         raise typer.BadParameter("--json needs --output: standard output cannot take both predictions and a summary")
-    check_writable(output)
+    check_outputs(output, inputs=[model, data])
+    if output is None:
+        check_standard_output([model, data])
     classifier = load_model(model)
     file = open_table(data)
+    id_column = _id_column(classifier, file, id_column)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
-        stream = sys.stdout.buffer if output is None else stack.enter_context(whole_file(output))
-        schema = _schema(classifier)
+        stream = stack.enter_context(atomic_stdout() if output is None else atomic_open(output))
+        schema = _schema(classifier, id_column)
         writer = stack.enter_context(result_writer(stream, schema, output))
-        for batch in _predictions(talk, classifier, file, [*classifier.notes_.get("missing", ()), *(missing or ())]):
+        answer = partial(_predictions, classifier, id_column)
+        for batch in by_chunks(reporter, classifier, file, missing, answer, id_column):
             counts.update(batch["class"].tolist())
+            for name in schema.names if escape_formulas else ():
+                if schema.field(name).type == pa.string():
+                    batch[name] = batch[name].map(without_formula)
             writer.write_batch(pa.RecordBatch.from_pandas(batch, schema=schema, preserve_index=False))
     if output is not None:
         shares = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
         data_out = {"output": str(output), "rows": counts.total(), "classes": dict(sorted(counts.items()))}
-        talk.result(f"{counts.total()} rows: {shares}\npredictions: {output}", data_out)
+        reporter.result(f"{counts.total()} rows: {shares}\npredictions: {output}", data_out)
 
 
 def load_model(path: Path) -> SafeSPNClassifier:
@@ -79,37 +98,71 @@ def load_model(path: Path) -> SafeSPNClassifier:
     return classifier
 
 
-def _predictions(
-    talk: Talk, classifier: SafeSPNClassifier, file: TableFile, missing: list[str]
-) -> Iterator[pd.DataFrame]:
-    """Predict chunk after chunk, and tell at the end which categories were unknown."""
+def by_chunks(
+    reporter: Reporter,
+    classifier: SafeSPNClassifier,
+    file: TableFile,
+    missing: Sequence[str] | None,
+    answer: Callable[[pd.DataFrame], Answer],
+    id_column: str | None = None,
+) -> Iterator[Answer]:
+    """Ask a classifier about chunk after chunk, and report at the end which categories were unknown.
+
+    Parameters
+    ----------
+    missing : sequence of str, optional
+        Texts that mark a missing cell besides those that the model knows.
+    answer : callable
+        From features to what is wanted about them.
+    id_column : str, optional
+        Column that names rows: it becomes the index of the features.
+    """
+    markers = [*classifier.notes_.get("missing", ()), *(missing or ())]
     unseen: dict[str, tuple[str, int]] = {}
     start = 0
-    with talk.progress(f"predicting {file.path}") as tell:
-        for chunk in file.chunks(columns_for(classifier, file), tell):
-            features = features_for(classifier, file, chunk, missing, start)
+    with reporter.progress(f"predicting {file.path}") as progress:
+        names = columns_for(classifier, file)
+        for read in file.chunks(list(dict.fromkeys([*names, *([id_column] if id_column else [])])), progress):
+            features = features_for(classifier, file, {name: read[name] for name in names}, markers, start)
+            if id_column:
+                features.index = pd.Index(cells_of(read[id_column], file.kinds[id_column]).texts)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UnseenCategoryWarning)
-                joint = classifier.joint_log_likelihood(features)
+                result = answer(features)
             for warning in caught:
                 if isinstance(warning.message, UnseenCategoryWarning):
                     name = str(warning.message.column)
                     example, n_rows = unseen.get(name, (warning.message.example, 0))
                     unseen[name] = example, n_rows + warning.message.n_rows
-            yield _result(classifier, joint)
-            start += len(joint)
+            yield result
+            start += len(features)
     for name, (example, n_rows) in unseen.items():
-        talk.warning(f"{file.path}: {UnseenCategoryWarning(name, example, n_rows)}")
+        reporter.warning(f"{file.path}: {UnseenCategoryWarning(name, example, n_rows)}")
 
 
-def _result(classifier: SafeSPNClassifier, joint: FloatArray) -> pd.DataFrame:
-    probabilities = np.exp(classifier._log_posterior(joint))
+def _predictions(classifier: SafeSPNClassifier, id_column: str | None, features: pd.DataFrame) -> pd.DataFrame:
+    log_density, log_posterior = classifier._evaluate(features)
+    probabilities = np.exp(log_posterior)
     names = [str(name) for name in classifier.classes_]
-    result = {"class": np.array(names, dtype=object)[probabilities.argmax(axis=1)]}
+    result = {} if id_column is None else {id_column: features.index.to_numpy()}
+    result["class"] = np.array(names, dtype=object)[probabilities.argmax(axis=1)]
     result |= {f"probability_{name}": probabilities[:, code] for code, name in enumerate(names)}
-    return pd.DataFrame({**result, "log_density": np.logaddexp.reduce(joint, axis=1)})
+    return pd.DataFrame({**result, "log_density": log_density})
 
 
-def _schema(classifier: SafeSPNClassifier) -> pa.Schema:
+def _schema(classifier: SafeSPNClassifier, id_column: str | None = None) -> pa.Schema:
     numbers = [*(f"probability_{name}" for name in classifier.classes_), "log_density"]
-    return pa.schema([("class", pa.string()), *((name, pa.float64()) for name in numbers)])
+    texts = ["class"] if id_column is None else [id_column, "class"]
+    return pa.schema([*((name, pa.string()) for name in texts), *((name, pa.float64()) for name in numbers)])
+
+
+def _id_column(classifier: SafeSPNClassifier, file: TableFile, asked: str | None) -> str | None:
+    """Column that names rows: as asked, or as at the fit if the file has it."""
+    noted = classifier.notes_.get("id")
+    name = noted if asked is None and isinstance(noted, str) and noted in file.kinds else asked
+    if name is None:
+        return None
+    check_id(name, file)
+    if name in _schema(classifier).names:
+        raise TableError(f"{file.path}: --id {name!r} is the name of a column of predictions; rename it in the file")
+    return name

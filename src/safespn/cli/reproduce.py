@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 import typer
 
 from safespn.cli import options
-from safespn.cli.console import Talk
+from safespn.cli.console import Reporter
 from safespn.datasets import NAMES
 from safespn.experiments.reproduce import reproduce as reproduce_experiments
 from safespn.experiments.runner import Settings
-from safespn.network.files import write_whole
+from safespn.foundation.atomic_files import atomic_write
 from safespn.report.render import render_experiments
 
 INCOMPLETE = 1
@@ -52,9 +52,9 @@ def reproduce(
 
     - `safespn reproduce table2 --trials 10 --data-dir data -o quick`
     """
-    talk = Talk(quiet=quiet)
+    reporter = Reporter(quiet=quiet)
     folder = None if data_dir is None else str(data_dir)
-    with talk.progress(f"{trials} trials of each data set") as tell:
+    with reporter.progress(f"{trials} trials of each data set") as progress:
         made = reproduce_experiments(
             what,
             output,
@@ -63,16 +63,16 @@ def reproduce(
             data_dir=folder,
             names=NAMES if data_sets is None else _names(data_sets),
             settings=Settings(seed, split),
-            progress=lambda done, total: tell(done / total),
+            progress=lambda done, total: progress(done / total),
         )
     command = f"safespn reproduce {what} --trials {trials} --split {split} --seed {seed}"
     page = render_experiments(made, command=command, protocol=_protocol(trials, split) if made.tables else "")
-    write_whole(output / "index.html", page.encode())
+    atomic_write(output / "index.html", page.encode())
     for reason in made.missing.values():
-        talk.warning(f"skipped {reason}")
+        reporter.warning(f"skipped {reason}")
     if made.tables:
-        talk.result(_summary(made.tables[0].rows), {})
-    talk.result(f"results: {output / 'index.html'}", {})
+        reporter.result(_summary(made.tables[0].rows), {})
+    reporter.result(f"results: {output / 'index.html'}", {})
     if made.missing:
         sys.stderr.write(f"safespn: incomplete, without {', '.join(made.missing)}\n")
         raise typer.Exit(INCOMPLETE)

@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import typer
+
+from safespn.class_networks.families import FAMILIES
 from safespn.classifier import SafeSPNClassifier
-from safespn.cli.console import Talk
+from safespn.cli.console import Reporter
+from safespn.exceptions import TableError
+from safespn.foundation.lazy_frames import is_lazy
 from safespn.report import collect_report, render_report
-from safespn.table_encoder import is_lazy
-from safespn.tables import UNLABELLED, ColumnChoices, TableError, TrainingTable
+from safespn.tables import UNLABELLED, ColumnChoices, TrainingTable
 
 MOST_LISTED = 20
 """Columns up to which each is listed on its own."""
@@ -22,6 +26,7 @@ def column_choices(
     ignore: Sequence[str] | None,
     missing: Sequence[str] | None,
     unlabelled: Sequence[str] | None,
+    id_column: str | None = None,
 ) -> ColumnChoices:
     """Gather what options say about columns."""
     return ColumnChoices(
@@ -30,26 +35,38 @@ def column_choices(
         tuple(ignore or ()),
         tuple(missing or ()),
         tuple(unlabelled or ()),
+        id_column,
     )
 
 
-def show_table(talk: Talk, table: TrainingTable) -> None:
+def chosen_network(names: Sequence[str] | None) -> str | list[str]:
+    """Turn the option --network into the classifier's parameter."""
+    unknown = [name for name in names or () if name not in ("auto", *FAMILIES)]
+    if unknown:
+        known = ", ".join(("auto", *FAMILIES))
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {known}", param_hint="--network")
+    if not names or "auto" in names:
+        return "auto"
+    return names[0] if len(names) == 1 else list(names)
+
+
+def show_table(reporter: Reporter, table: TrainingTable) -> None:
     """Tell what was read and what became of each column."""
     for note in table.notes:
-        talk.note(f"{table.source}: {note}")
+        reporter.note(f"{table.source}: {note}")
     n_labelled = int(table.is_labelled.sum())
     classes = ", ".join(f"{name} ({count})" for name, count in class_counts(table).items())
-    talk.note(f"{len(table.labels)} rows: {n_labelled} labelled, {len(table.labels) - n_labelled} unlabelled")
-    talk.note(f"target {table.target}: {classes}")
+    reporter.note(f"{len(table.labels)} rows: {n_labelled} labelled, {len(table.labels) - n_labelled} unlabelled")
+    reporter.note(f"target {table.target}: {classes}")
     shown = table.columns
     if len(shown) > MOST_LISTED:
         names = [column.name for column in shown if column.kind == "continuous"]
         shown = [column for column in shown if column.kind != "continuous"]
-        talk.note(f"continuous: {len(names)} columns, {', '.join(names[:5])}{', …' if len(names) > 5 else ''}")
+        reporter.note(f"continuous: {len(names)} columns, {', '.join(names[:5])}{', …' if len(names) > 5 else ''}")
     for column in shown[:200]:
-        talk.note(str(column))
+        reporter.note(str(column))
     for line in table.warnings:
-        talk.warning(line)
+        reporter.warning(line)
 
 
 def class_counts(table: TrainingTable) -> dict[str, int]:
@@ -57,26 +74,26 @@ def class_counts(table: TrainingTable) -> dict[str, int]:
     return dict(sorted(Counter(table.labels[table.is_labelled].tolist()).items()))
 
 
-def fit_classifier(talk: Talk, table: TrainingTable, **parameters: Any) -> SafeSPNClassifier:
+def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) -> SafeSPNClassifier:
     """Fit a classifier and note in it what predictions need to know."""
     classifier = SafeSPNClassifier(unlabeled=UNLABELLED, **parameters)
     with (
-        talk.stage(f"fitting {len(table.labels)} rows of {len(table.features.columns)} columns"),
-        talk.gathering_warnings(),
+        reporter.stage(f"fitting {len(table.labels)} rows of {len(table.used_columns)} columns"),
+        reporter.gathering_warnings(),
     ):
         try:
-            classifier.fit(table.features, table.targets)
+            classifier.fit(table.features, table.targets, column_types=table.column_types)
         except TableError:
             raise
         except ValueError as error:
             raise TableError(f"{table.source}: {error}") from error
-    classifier.notes_ = {"target": table.target, "missing": list(table.choices.missing)}
+    classifier.notes_ = {"target": table.target, "missing": list(table.choices.missing), "id": table.choices.id}
     return classifier
 
 
-def make_report(talk: Talk, classifier: SafeSPNClassifier, table: TrainingTable) -> bytes:
+def make_report(reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable) -> bytes:
     """Write the report on a fit as one HTML page."""
-    with talk.stage("writing the report"), talk.gathering_warnings():
+    with reporter.stage("writing the report"), reporter.gathering_warnings():
         return render_report(collect_report(classifier, table)).encode()
 
 

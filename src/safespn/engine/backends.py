@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Protocol, cast
 
 from safespn.engine import numpy_pass
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence, Response
+from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray
 
+ENGINES = ("auto", "numpy", "compiled")
 WORK_TO_LOAD = 5e7
 """Edges times rows above which loading kernels from numba's cache on disk (half a second) pays."""
 WORK_TO_COMPILE = 1e9
 """Edges times rows above which compiling them (some ten seconds) pays."""
+KERNEL_BLOCK = 96
+"""Rows per block of the compiled kernel. In a table of 32 columns, so many rows fit into the smallest cache."""
+ROWS_PER_CALL = 107 * KERNEL_BLOCK
+"""A little more than 10,000: each call of the kernel costs a tenth of a millisecond, and what is computed for so many
+rows stays in cache. Rows in memory are divided into blocks of this length."""
 
 
 class Backend(Protocol):
@@ -39,10 +48,10 @@ class Backend(Protocol):
     ) -> Statistics:
         """Expected statistics of the block."""
 
-    def respond(
-        self, network: BoundNetwork, features: FloatArray, response: Response, weights: FloatArray | None
+    def statistics_after_update(
+        self, network: BoundNetwork, features: FloatArray, update: SoftLabelUpdate, weights: FloatArray | None
     ) -> tuple[Statistics, FloatArray, FloatArray]:
-        """Expected statistics at soft labels that answer the class joint; the class joint; those soft labels."""
+        """Expected statistics at the updated soft labels; the class joint; those soft labels."""
 
 
 def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:
@@ -51,26 +60,74 @@ def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:
     Once the kernels are in memory they are always used. Until then the work done in numpy is added up, so that many
     small calls bring the kernels in, too. A caller asks again before each of its passes: only one is added each time.
     """
-    if not _State.loaded:
+    engine = _setting()
+    if engine == "auto" and not _State.loaded:
         work = float(structure.n_terms + structure.n_edges) * n_rows
         enough = WORK_TO_LOAD if _compiled_before() else WORK_TO_COMPILE
         _State.loaded = _State.work_in_numpy + work * n_passes > enough
         _State.work_in_numpy += work
-    if not _State.loaded:
+    if engine == "numpy" or not (engine == "compiled" or _State.loaded):
         return cast(Backend, numpy_pass)
-    from safespn.engine import compiled_pass
-
+    try:
+        from safespn.engine import compiled_pass
+    except ImportError as error:
+        if engine == "compiled":
+            raise
+        warnings.warn(f"numba cannot be used, numpy takes its place: {error}", RuntimeWarning, stacklevel=2)
+        _State.loaded, _State.work_in_numpy = False, float("-inf")
+        return cast(Backend, numpy_pass)
     return cast(Backend, compiled_pass)
 
 
-def is_loaded() -> bool:
-    """Whether the compiled kernels are in memory: then other compiled functions pay, too."""
-    return _State.loaded
+def is_compiled() -> bool:
+    """Whether compiled kernels are in use: then other compiled functions pay, too."""
+    return _setting() == "compiled" or (_setting() == "auto" and _State.loaded)
+
+
+@contextmanager
+def use_engine(engine: str) -> Iterator[None]:
+    """Choose what computes, for all threads of this process, until the block ends.
+
+    The environment variable ``SAFESPN_ENGINE`` does the same for whole processes, such as workers of Dask. Both engines
+    give equal results to rounding.
+
+    Parameters
+    ----------
+    engine : {"auto", "numpy", "compiled"}
+        "numpy" never loads or compiles anything, "compiled" always does; "auto", which is what happens without a
+        choice, goes from the former to the latter when there has been enough work to repay it.
+
+    Examples
+    --------
+    >>> import safespn
+    >>> with safespn.use_engine("numpy"):
+    ...     safespn.SPN(safespn.Gaussian(0, mean=0, variance=1)).log_likelihood([[0.0]]).round(3)
+    array([-0.919])
+    """
+    before = _State.engine
+    _State.engine = _checked(engine, "use_engine")
+    try:
+        yield
+    finally:
+        _State.engine = before
 
 
 class _State:
+    engine: str | None = None
     loaded = False
     work_in_numpy = 0.0
+
+
+def _setting() -> str:
+    if _State.engine is None:
+        return _checked(os.environ.get("SAFESPN_ENGINE", "auto"), "SAFESPN_ENGINE")
+    return _State.engine
+
+
+def _checked(engine: str, source: str) -> str:
+    if engine not in ENGINES:
+        raise ValueError(f"{source}: expected one of {', '.join(map(repr, ENGINES))}, got {engine!r}")
+    return engine
 
 
 @cache

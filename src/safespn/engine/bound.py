@@ -52,8 +52,11 @@ class BoundNetwork:
 
 
 def _cells_of_leaves(cells: FloatArray, group: LeafGroup) -> FloatArray:
-    """Pick each leaf's columns, shape (n_leaves, n_rows, n_columns)."""
-    return np.ascontiguousarray(cells[:, group.leaves.columns].transpose(1, 0, 2))
+    """Pick each leaf's columns, shape (n_leaves, n_rows, n_columns); leaves with the same columns share one copy."""
+    columns = group.leaves.columns
+    if (columns == columns[0]).all():
+        return np.broadcast_to(cells[:, columns[0]], (len(columns), len(cells), columns.shape[1]))
+    return np.ascontiguousarray(cells[:, columns].transpose(1, 0, 2))
 
 
 def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool = False) -> BoundNetwork:
@@ -64,6 +67,7 @@ def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool
     complete_by_mode : bool
         Let a missing cell take its leaf's most probable value (for max-product queries) instead of being marginalised.
     """
+    _check_shapes(structure, parameters)
     n_square, n_linear = structure.square.n_slots, structure.linear.n_slots
     square_centre, square_scale, square_constant, square_missing = np.zeros((4, n_square))
     linear_slope, linear_constant, linear_missing = np.zeros((3, n_linear))
@@ -97,7 +101,7 @@ def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool
         unit_constant += np.bincount(terms.unit, weights=constant[terms.slot], minlength=structure.n_units)
     return BoundNetwork(
         structure=structure,
-        log_weights=parameters.log_weights,
+        log_weights=_without_hidden_nan(parameters),
         unit_constant=unit_constant,
         square_centre=square_centre,
         square_scale=square_scale,
@@ -108,3 +112,19 @@ def bind(structure: Structure, parameters: Parameters, *, complete_by_mode: bool
         blocks=tuple(blocks),
         complete_by_mode=complete_by_mode,
     )
+
+
+def _check_shapes(structure: Structure, parameters: Parameters) -> None:
+    """Compiled code does not look where arrays end: parameters of another structure must not get there."""
+    if parameters.log_weights.shape != (structure.n_edges,):
+        raise ValueError(f"expected {structure.n_edges} log weights, got an array of {parameters.log_weights.shape}")
+    for group, values in zip(structure.groups, parameters.leaves, strict=True):
+        if values.ndim != 2 or len(values) != group.n_leaves:
+            raise ValueError(f"expected parameters of {group.n_leaves} {group.family.name} leaves, got {values.shape}")
+
+
+def _without_hidden_nan(parameters: Parameters) -> FloatArray:
+    """Log weights, all NaN if any parameter is: then so is every class joint, whatever an engine makes of NaN."""
+    if any(np.isnan(values).any() for values in (parameters.log_weights, *parameters.leaves)):
+        return np.full_like(parameters.log_weights, np.nan)
+    return parameters.log_weights

@@ -8,9 +8,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from safespn.engine import kernels
+from safespn.engine.backends import KERNEL_BLOCK, ROWS_PER_CALL
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence, Response
-from safespn.engine.kernel_arguments import Answers, Numbers, Totals, Wiring
+from safespn.engine.evidence import Evidence, SoftLabelUpdate
+from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wiring
 from safespn.engine.kernel_arithmetic import EXP_CONSTANTS
 from safespn.engine.kernel_vectors import LANES
 from safespn.engine.schedule import Schedule, make_schedule
@@ -18,12 +19,8 @@ from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray, IntArray
 
-BLOCK = 96
-"""Rows per block of the kernel. In a table of 32 columns, so many rows fit into the smallest cache."""
 TERMS_OF_LARGE_NETWORK, LONG_BLOCK = 10_000, 192
 """Each block reads all numbers of the network once; where they fit into no cache of their own, blocks are longer."""
-ROWS_PER_CALL = 107 * BLOCK
-"""A little more than 10,000: each call costs a tenth of a millisecond."""
 
 releases_gil = True
 
@@ -56,22 +53,22 @@ def statistics(
     return _statistics(network, features, totals)
 
 
-def respond(
-    network: BoundNetwork, features: FloatArray, response: Response, weights: FloatArray | None
+def statistics_after_update(
+    network: BoundNetwork, features: FloatArray, update: SoftLabelUpdate, weights: FloatArray | None
 ) -> tuple[Statistics, FloatArray, FloatArray]:
-    """Both passes with soft labels that answer the first one's class joint; see :class:`Response`."""
+    """Both passes, with soft labels updated from the class joint in between; see :class:`SoftLabelUpdate`."""
     totals = _totals(network.structure, len(features))
     joint = np.empty((len(features), network.structure.n_root_edges))
-    soft_labels = np.array(response.soft_labels, order="C")
-    answers = Answers(
-        _writeable(response.rival),
+    soft_labels = np.array(update.soft_labels, order="C")
+    arguments = UpdateArguments(
+        _writeable(update.reference),
         soft_labels,
-        response.is_free,
-        response.rule.pessimism,
-        response.rule.temperature,
-        response.rule.rate,
+        update.is_free,
+        update.rule.pessimism,
+        update.rule.temperature,
+        update.rule.rate,
     )
-    _run(network, features, log_joint=joint, evidence=_COMPLETE, weights=weights, totals=totals, answers=answers)
+    _run(network, features, log_joint=joint, evidence=_COMPLETE, weights=weights, totals=totals, update=arguments)
     return _statistics(network, features, totals), joint, soft_labels
 
 
@@ -116,7 +113,7 @@ def _add_lanes(sums: FloatArray) -> FloatArray:
 _NONE, _NONE_2D = np.empty(0), np.empty((0, 0))
 _NO_TOTALS = Totals(_NONE, _NONE_2D, _NONE_2D, _NONE_2D, _NONE_2D, _NONE_2D, _NONE, _NONE_2D)
 _NO_EVIDENCE, _COMPLETE = Evidence(), Evidence(tilt=0.0)
-_NO_ANSWERS = Answers(_NONE_2D, _NONE_2D, np.empty(0, dtype=np.bool_), 0.0, 1.0, 0.0)
+_NO_UPDATE = UpdateArguments(_NONE_2D, _NONE_2D, np.empty(0, dtype=np.bool_), 0.0, 1.0, 0.0)
 
 
 def _run(
@@ -129,7 +126,7 @@ def _run(
     weights: FloatArray | None = None,
     hard: bool = False,
     totals: Totals = _NO_TOTALS,
-    answers: Answers = _NO_ANSWERS,
+    update: UpdateArguments = _NO_UPDATE,
 ) -> None:
     wants_statistics = len(totals.objective) > 0
     plan = _plan(network.structure)
@@ -140,7 +137,7 @@ def _run(
         network.structure.n_sums if wants_statistics else plan.schedule.n_sum_rows,
         plan.schedule.first_shared_row,
         _writeable(features),
-        BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
+        KERNEL_BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
         log_likelihood,
         log_joint,
         _NONE_2D if evidence.log_factor is None else _writeable(evidence.log_factor),
@@ -148,7 +145,7 @@ def _run(
         evidence.conditional,
         hard,
         _NONE if weights is None else _writeable(weights),
-        answers,
+        update,
         totals,
         EXP_CONSTANTS,
     )

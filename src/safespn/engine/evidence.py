@@ -7,9 +7,9 @@ rule sends row ``n`` down child ``k`` with a flow of the form::
 
 * likelihood given a label, a soft label or nothing: ``tilt = 1``, ``log_factor`` the log of the evidence;
 * complete data with soft labels q, whatever the model thinks: ``tilt = 0``, ``log_factor = log q``;
-* the smoothed worst case against a rival class joint ``b``: ``tilt = -1 / tau``, ``log_factor = b / tau``.
+* the smoothed worst case against a reference model's class joint ``b``: ``tilt = -1 / tau``, ``log_factor = b / tau``.
 
-A :class:`Response` is complete data whose soft labels are decided in the middle of the pass, when ``a`` is known.
+A :class:`SoftLabelUpdate` is complete data whose soft labels are computed in the middle of the pass, from ``a``.
 
 The objective of a row is what this flow is the gradient of: ``logsumexp_k(tilt * a[n, k] + log_factor[n, k]) / tilt``,
 or, for a tilt of zero, the complete-data log-likelihood ``sum_k q[n, k] a[n, k]``. For a conditional likelihood the
@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import softmax
 
+from safespn.foundation.posteriors import gains, pessimistic, posterior
 from safespn.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 SMALLEST_LOG_JOINT = -1e300
@@ -70,8 +70,8 @@ def class_evidence(classes: ArrayLike, n_rows: int, n_classes: int, *, condition
 
 
 @dataclass(frozen=True)
-class ResponseRule:
-    """How soft labels answer a class joint ``a`` that competes with a rival's ``b``.
+class SoftLabelUpdateRule:
+    """How soft labels move, given a class joint ``a`` and that of the reference model, ``b``.
 
     They move by ``rate`` from where they were towards
     ``pessimism * softmax_k(-(a - b) / temperature) + (1 - pessimism) * softmax_k(a)``.
@@ -83,58 +83,35 @@ class ResponseRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
-    """Rows that enter by soft labels which answer the class joint of the very same pass.
+class SoftLabelUpdate:
+    """Rows that enter by soft labels which are updated from the class joint of the very same pass.
 
     Parameters
     ----------
-    rival, soft_labels : arrays of shape (n_rows, n_root_edges)
-        The rival's class joint, and the soft labels before.
+    reference, soft_labels : arrays of shape (n_rows, n_root_edges)
+        The reference model's class joint, and the soft labels before the update.
     is_free : array of shape (n_rows,)
         Which rows' soft labels move; those of rows whose class is known stay.
-    rule : ResponseRule
+    rule : SoftLabelUpdateRule
     """
 
-    rival: FloatArray
+    reference: FloatArray
     soft_labels: FloatArray
     is_free: BoolArray
-    rule: ResponseRule
+    rule: SoftLabelUpdateRule
 
-    def take(self, rows: slice) -> Response:
-        """Return the response of some of the rows."""
-        return Response(self.rival[rows], self.soft_labels[rows], self.is_free[rows], self.rule)
+    def take(self, rows: slice) -> SoftLabelUpdate:
+        """Return the update of some of the rows."""
+        return SoftLabelUpdate(self.reference[rows], self.soft_labels[rows], self.is_free[rows], self.rule)
 
-    def answer(self, joint: FloatArray) -> FloatArray:
+    def updated_labels(self, joint: FloatArray) -> FloatArray:
         """Soft labels after a class joint is known, shape (n_rows, n_root_edges)."""
         rule = self.rule
         target = np.zeros_like(joint)
         if rule.pessimism > 0:
-            target += rule.pessimism * pessimistic(gains(joint, self.rival), rule.temperature)
+            target += rule.pessimism * pessimistic(gains(joint, self.reference), rule.temperature)
         if rule.pessimism < 1:
-            target += (1 - rule.pessimism) * optimistic(joint)
+            target += (1 - rule.pessimism) * posterior(joint)
         return np.where(
             self.is_free[:, None], self.soft_labels + rule.rate * (target - self.soft_labels), self.soft_labels
         )
-
-
-def gains(joint: FloatArray, rival: FloatArray) -> FloatArray:
-    """Gain of each class's joint log density over the rival's, in nats; shape (n_rows, n_classes).
-
-    A class that is impossible under both models is out of question: its gain is infinite, so no minimum is taken there.
-    One that only the model makes impossible has a gain of minus infinity.
-    """
-    with np.errstate(invalid="ignore"):
-        each = joint - rival
-    undefined = np.isnan(each)
-    return np.where(undefined, np.inf, each) if undefined.any() else np.asarray(each)
-
-
-def optimistic(joint: FloatArray) -> FloatArray:
-    """The model's own soft labels: its class posteriors, uniform for a row of zero density; shape as ``joint``."""
-    possible = np.isfinite(joint).any(axis=1, keepdims=True)
-    return np.asarray(softmax(np.where(possible, joint, 0.0), axis=1))
-
-
-def pessimistic(gains: FloatArray, temperature: float) -> FloatArray:
-    """The smoothed worst soft labels against a rival: proportional to ``exp(-gain / temperature)``."""
-    return np.asarray(softmax(np.clip(-gains / temperature, -1e300, 1e300), axis=1))

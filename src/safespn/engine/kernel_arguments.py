@@ -69,10 +69,10 @@ class Totals(NamedTuple):
     """Flow of each row through each block slot, shape (n_slots, n_rows)."""
 
 
-class Answers(NamedTuple):
-    """The fields of :class:`safespn.engine.evidence.Response`; soft labels are changed in place. Empty if not used."""
+class UpdateArguments(NamedTuple):
+    """Fields of :class:`safespn.engine.evidence.SoftLabelUpdate`; soft labels change in place. Empty if not used."""
 
-    rival: FloatArray
+    reference: FloatArray
     soft_labels: FloatArray
     is_free: BoolArray
     pessimism: float

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from safespn.engine.evidence import SMALLEST_LOG_JOINT
-from safespn.engine.kernel_arguments import Answers
+from safespn.engine.kernel_arguments import UpdateArguments
 from safespn.engine.kernel_arithmetic import softmax
 from safespn.engine.kernel_vectors import LENGTH, fill, larger, load, store
 from safespn.typing import FloatArray
@@ -41,25 +41,26 @@ def read_evidence(
 
 
 @njit(nogil=True, error_model="numpy", forceinline=True)
-def answer(
+def move_soft_labels(
     share: FloatArray,
     target: FloatArray,
     joint: FloatArray,
     work: FloatArray,
-    answers: Answers,
+    update: UpdateArguments,
     begin: int,
     n: int,
     padded: int,
     constants: FloatArray,
 ) -> None:
-    """Move the soft labels of a block by :class:`safespn.engine.evidence.Response`, and share rows by them."""
-    n_classes, pessimism = len(joint), answers.pessimism
+    """Move the soft labels of a block by :class:`safespn.engine.evidence.SoftLabelUpdate`, and share rows by them."""
+    n_classes, pessimism = len(joint), update.pessimism
     for k in range(n_classes):
         for r in range(n):
-            gain = joint[k, r] - answers.rival[begin + r, k]
             # A class that both models make impossible is no candidate for the worst.
-            logit = -gain / answers.temperature if gain == gain else -LARGEST_LOGIT
-            share[k, r] = min(max(logit, -LARGEST_LOGIT), LARGEST_LOGIT)
+            share[k, r] = -LARGEST_LOGIT
+            if joint[k, r] > -np.inf or update.reference[begin + r, k] > -np.inf:
+                logit = (update.reference[begin + r, k] - joint[k, r]) / update.temperature
+                share[k, r] = min(max(logit, -LARGEST_LOGIT), LARGEST_LOGIT)
         share[k, n:padded] = 0.0
     softmax(share, padded, False, work, constants)
     if pessimism < 1.0:
@@ -74,8 +75,8 @@ def answer(
                 share[k, r] = pessimism * share[k, r] + (1.0 - pessimism) * own
     for k in range(n_classes):
         for r in range(n):
-            before = answers.soft_labels[begin + r, k]
-            if answers.is_free[begin + r]:
-                before += answers.rate * (share[k, r] - before)
-                answers.soft_labels[begin + r, k] = before
+            before = update.soft_labels[begin + r, k]
+            if update.is_free[begin + r]:
+                before += update.rate * (share[k, r] - before)
+                update.soft_labels[begin + r, k] = before
             share[k, r] = before

@@ -12,27 +12,55 @@ it by vectors of ``LENGTH`` rows (:mod:`safespn.engine.kernel_vectors`), the las
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from types import ModuleType
 from zlib import crc32
 
 import numpy as np
-from numba import njit
 
-from safespn.engine.kernel_arguments import Answers, Numbers, Totals, Wiring
+from safespn.engine import (
+    evidence,
+    kernel_arguments,
+    kernel_arithmetic,
+    kernel_downward,
+    kernel_evidence,
+    kernel_upward,
+    kernel_vectors,
+)
+from safespn.engine.compilation import compiled
+from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wiring
 from safespn.engine.kernel_downward import add_other_statistics, add_square_statistics, enter_at_root, share_flow
-from safespn.engine.kernel_evidence import answer, read_evidence
+from safespn.engine.kernel_evidence import move_soft_labels, read_evidence
 from safespn.engine.kernel_upward import add_leaves, load_block, mix, multiply_children, read_root_joint
 from safespn.engine.kernel_vectors import LENGTH, add_up, fill, load, store
 from safespn.typing import FloatArray
 
-FILES = (*sorted(Path(__file__).parent.glob("kernel_*.py")), Path(__file__).with_name("evidence.py"))
-SOURCES = crc32(b"".join(path.read_bytes() for path in FILES))
-"""Checksum of the other files that are compiled into ``run``. Numba's cache on disk compares this file's date and the
+MODULES = (
+    evidence,
+    kernel_arguments,
+    kernel_arithmetic,
+    kernel_downward,
+    kernel_evidence,
+    kernel_upward,
+    kernel_vectors,
+)
+
+
+def _source(module: ModuleType) -> bytes:
+    """Source of a module, in a folder or in a zip file; nothing where there is only its bytecode."""
+    try:
+        source: bytes = module.__loader__.get_data(module.__file__)  # type: ignore[union-attr]
+    except OSError:
+        return b""
+    return source
+
+
+SOURCES = crc32(b"".join(map(_source, MODULES)))
+"""Checksum of the other modules that are compiled into ``run``. Numba's cache on disk compares this file's date and the
 types of the arguments; as a default value, which is part of its argument's type, the checksum makes it notice edits of
-the other files, too."""
+the other modules, too."""
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@compiled
 def run(
     wiring: Wiring,
     numbers: Numbers,
@@ -48,7 +76,7 @@ def run(
     conditional: bool,
     hard: bool,
     weights: FloatArray,
-    answers: Answers,
+    update: UpdateArguments,
     totals: Totals,
     constants: FloatArray,
     sources: int = SOURCES,
@@ -56,7 +84,7 @@ def run(
     """Send all rows of ``features`` up, and down if ``totals`` has room for statistics.
 
     One function for every purpose, so that it is compiled once. Empty arrays stand for what is not wanted
-    (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones, ``answers``:
+    (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones, ``update``:
     soft labels that do not change).
     Statistics need a wiring that gives every sum the row of its own number. Leave ``sources`` at its default.
     """
@@ -111,8 +139,8 @@ def run(
                     log_joint[begin + r, k] = joint[k, r]
         if not wants_statistics:
             continue
-        if len(answers.rival) > 0:
-            answer(root_flow, target, joint, work, answers, begin, n, padded, constants)
+        if len(update.reference) > 0:
+            move_soft_labels(root_flow, target, joint, work, update, begin, n, padded, constants)
         else:
             read_evidence(root_flow, joint, work, log_factor, tilt, hard, begin, n, padded, constants)
         totals.objective[0] += enter_at_root(

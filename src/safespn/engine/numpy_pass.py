@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import SMALLEST_LOG_JOINT, Evidence, Response
+from safespn.engine.evidence import SMALLEST_LOG_JOINT, Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure, TermList
 from safespn.typing import BoolArray, FloatArray, IntArray
@@ -295,13 +295,13 @@ def statistics(
     return _statistics(network, features, up, *root_flow(up.joint, evidence, weights, hard))
 
 
-def respond(
-    network: BoundNetwork, features: FloatArray, response: Response, weights: FloatArray | None
+def statistics_after_update(
+    network: BoundNetwork, features: FloatArray, update: SoftLabelUpdate, weights: FloatArray | None
 ) -> tuple[Statistics, FloatArray, FloatArray]:
-    """Both passes with soft labels that answer the first one's class joint; see :class:`Response`."""
+    """Both passes, with soft labels updated from the class joint in between; see :class:`SoftLabelUpdate`."""
     up = upward(network, features)
     joint = up.joint.T.copy()
-    soft_labels = response.answer(joint)
+    soft_labels = update.updated_labels(joint)
     with np.errstate(divide="ignore"):
         evidence = Evidence(np.log(soft_labels), tilt=0.0)
     return _statistics(network, features, up, *root_flow(up.joint, evidence, weights, False)), joint, soft_labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import TypeVar
@@ -10,7 +11,7 @@ import numpy as np
 
 from safespn.engine import backends
 from safespn.engine.bound import BoundNetwork
-from safespn.engine.evidence import Evidence, Response
+from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.engine.threads import in_order, n_threads
 from safespn.network.columns import as_block
@@ -29,14 +30,26 @@ def log_joint(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None)
     n_jobs : int or None
         Number of threads; None for one on short tables and one per core on long ones.
     """
-    shape = (len(table), network.structure.n_root_edges)
-    return _per_row(lambda backend, features: backend.log_joint(network, features), network, table, shape, n_jobs)
+    backend = backends.choose(network.structure, len(table))
+    result = np.empty((len(table), network.structure.n_root_edges))
+
+    def run(rows: slice) -> None:
+        result[rows] = backend.log_joint(network, _features(network, table, rows))
+
+    deque(_over_blocks(run, network, table, backend, n_jobs), maxlen=0)
+    return result
 
 
 def log_likelihood(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None) -> FloatArray:
     """Log density of each row, in nats, shape (n_rows,); parameters as for :func:`log_joint`."""
-    shape = (len(table),)
-    return _per_row(lambda backend, features: backend.log_likelihood(network, features), network, table, shape, n_jobs)
+    backend = backends.choose(network.structure, len(table))
+    result = np.empty(len(table))
+
+    def run(rows: slice) -> None:
+        result[rows] = backend.log_likelihood(network, _features(network, table, rows))
+
+    deque(_over_blocks(run, network, table, backend, n_jobs), maxlen=0)
+    return result
 
 
 def statistics(
@@ -65,88 +78,59 @@ def statistics(
     backend = backends.choose(network.structure, len(table), n_passes)
     evidence = evidence or Evidence()
 
-    def run(start: int, stop: int) -> Statistics:
-        return backend.statistics(
-            network,
-            _features(network, table, start, stop),
-            evidence.take(slice(start, stop)),
-            None if weights is None else weights[start:stop],
-            hard,
-        )
+    def run(rows: slice) -> Statistics:
+        of_rows = None if weights is None else weights[rows]
+        return backend.statistics(network, _features(network, table, rows), evidence.take(rows), of_rows, hard)
 
     return reduce(Statistics.__add__, _over_blocks(run, network, table, backend, n_jobs))
 
 
-def respond(
+def statistics_after_update(
     network: BoundNetwork,
     table: AnyArray,
-    response: Response,
+    update: SoftLabelUpdate,
     weights: FloatArray | None = None,
     *,
     n_passes: int = 1,
     n_jobs: int | None = None,
 ) -> tuple[Statistics, FloatArray, FloatArray]:
-    """Expected statistics at soft labels that answer the class joint of the same pass.
+    """Expected statistics at soft labels that are updated from the class joint of the same pass.
 
     Returns
     -------
     statistics : Statistics
     joint, soft_labels : arrays of shape (n_rows, n_root_edges)
-        The class joint as by :func:`log_joint`, and the soft labels after the answer.
+        The class joint as by :func:`log_joint`, and the updated soft labels.
     """
     backend = backends.choose(network.structure, len(table), n_passes)
 
-    def run(start: int, stop: int) -> tuple[Statistics, FloatArray, FloatArray]:
-        rows = slice(start, stop)
-        return backend.respond(
-            network,
-            _features(network, table, start, stop),
-            response.take(rows),
-            None if weights is None else weights[rows],
-        )
+    def run(rows: slice) -> tuple[Statistics, FloatArray, FloatArray]:
+        of_rows = None if weights is None else weights[rows]
+        return backend.statistics_after_update(network, _features(network, table, rows), update.take(rows), of_rows)
 
     statistics, joints, soft_labels = zip(*_over_blocks(run, network, table, backend, n_jobs), strict=True)
-    return reduce(Statistics.__add__, statistics), joined(joints), joined(soft_labels)
+    return reduce(Statistics.__add__, statistics), concatenate(joints), concatenate(soft_labels)
 
 
-def joined(arrays: Sequence[FloatArray]) -> FloatArray:
+def concatenate(arrays: Sequence[FloatArray]) -> FloatArray:
     """Join arrays of consecutive rows; a single one is not copied."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _per_row(
-    compute: Callable[[backends.Backend, FloatArray], FloatArray],
-    network: BoundNetwork,
-    table: AnyArray,
-    shape: tuple[int, ...],
-    n_jobs: int | None,
-) -> FloatArray:
-    """Compute something for every row, block by block, into one array of the given shape."""
-    backend = backends.choose(network.structure, len(table))
-    result = np.empty(shape)
-
-    def run(start: int, stop: int) -> None:
-        result[start:stop] = compute(backend, _features(network, table, start, stop))
-
-    for _ in _over_blocks(run, network, table, backend, n_jobs):
-        pass
-    return result
-
-
-def _features(network: BoundNetwork, table: AnyArray, start: int, stop: int) -> FloatArray:
+def _features(network: BoundNetwork, table: AnyArray, rows: slice) -> FloatArray:
     structure = network.structure
-    return network.features(as_block(table, start, stop, structure.domains, structure.has_only_real_columns))
+    return network.features(as_block(table, rows.start, rows.stop, structure.domains, structure.has_only_real_columns))
 
 
 def _over_blocks(
-    run: Callable[[int, int], _Result],
+    run: Callable[[slice], _Result],
     network: BoundNetwork,
     table: AnyArray,
     backend: backends.Backend,
     n_jobs: int | None,
 ) -> Iterator[_Result]:
-    """Yield ``run(start, stop)`` for consecutive blocks of rows, in order, however many threads compute them."""
+    """Yield ``run(rows)`` for consecutive blocks of rows, in order, however many threads compute them."""
     n_rows, size = len(table), backend.block_rows(network.structure)
-    spans = [(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-    threads = n_threads(n_rows, n_jobs) if backend.releases_gil and len(spans) > 1 else 1
-    return in_order(lambda span: run(*span), spans, threads)
+    blocks = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+    threads = n_threads(n_rows, n_jobs) if backend.releases_gil and len(blocks) > 1 else 1
+    return in_order(run, blocks, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from safespn.network.leaves.family import Block, Linear, Square
@@ -57,19 +58,29 @@ class Statistics:
             tuple(values * share for values in self.blocks),
         )
 
-    def restated(self, structure: Structure, old: Parameters, new: Parameters) -> Statistics:
+    def recentred(self, structure: Structure, old: Parameters, new: Parameters) -> Statistics:
         """Return the statistics of the same flows, relative to other parameters than those of their pass."""
-        square, blocks = self.square.copy(), list(self.blocks)
-        n_blocks = 0
-        for index, group in enumerate(structure.groups):
-            values = group.family.restated(self.of_group(structure, index), old.leaves[index], new.leaves[index])
+        of_groups = [
+            group.family.recentred(self.of_group(structure, index), old.leaves[index], new.leaves[index])
+            for index, group in enumerate(structure.groups)
+        ]
+        return self.with_groups(structure, of_groups)
+
+    def with_groups(self, structure: Structure, of_groups: Sequence[Sequence[FloatArray]]) -> Statistics:
+        """Return the same flows of edges with other statistics of the leaves: for each group, one array per term."""
+        square, linear, table, blocks = self.square.copy(), self.linear.copy(), self.table.copy(), []
+        for group, values in zip(structure.groups, of_groups, strict=True):
             for kind, slots, of_term in zip(group.kinds, group.slots, values, strict=True):
                 if kind is Square:
                     square[slots] = of_term
+                elif kind is Linear:
+                    linear[slots] = of_term
                 elif kind is Block:
-                    blocks[n_blocks] = of_term
-                    n_blocks += 1
-        return Statistics(self.objective, self.edge_flow, square, self.linear, self.table, tuple(blocks))
+                    blocks.append(of_term)
+                else:
+                    start, stop = structure.table_offset[slots.start], structure.table_offset[slots.stop]
+                    table[start:stop].reshape(group.n_leaves, -1)[:, :-1] = of_term
+        return Statistics(self.objective, self.edge_flow, square, linear, table, tuple(blocks))
 
     def of_group(self, structure: Structure, index: int) -> list[FloatArray]:
         """Return the statistics of one leaf group, one array per term of its family."""

@@ -38,9 +38,10 @@ def n_threads(n_rows: int, n_jobs: int | None) -> int:
 
 def in_order(run: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[_Result]:
     """Yield ``run(item)`` for all items, in their order, however many threads compute them."""
-    if n_threads == 1:
-        yield from map(run, items)
-        return
+    return map(run, items) if n_threads == 1 else _in_threads(run, items, n_threads)
+
+
+def _in_threads(run: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[_Result]:
     with ThreadPoolExecutor(n_threads) as pool:
         # Only a few results wait at a time, so that memory does not grow with the number of items.
         waiting = iter(items)
@@ -80,4 +81,16 @@ def single_threaded_blas() -> Iterator[None]:
         with _Limit.lock:
             _Limit.n_users -= 1
             if _Limit.n_users == 0:
+                _give_up_control()
                 _Limit.in_force.restore_original_limits()
+                _give_up_control()
+
+
+def _give_up_control() -> None:
+    """Let any thread set limits again: from threadpoolctl 3.8 on, only the one that set the last limit may.
+
+    The first user here, whose thread set it, need not be the last one.
+    """
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)

@@ -24,8 +24,8 @@ def _of_table2(results: Results) -> list[list[str]]:
     def values(name: str, method: str) -> np.ndarray:
         return scores_of(results, name, "table2", method, "log_likelihood")
 
-    def mean_above(method: str, rival: str) -> dict[str, bool]:
-        return {name: bool(values(name, method).mean() >= values(name, rival).mean()) for name in results}
+    def mean_above(method: str, baseline: str) -> dict[str, bool]:
+        return {name: bool(values(name, method).mean() >= values(name, baseline).mean()) for name in results}
 
     worst = np.concatenate(
         [
@@ -53,8 +53,8 @@ def _of_table2(results: Results) -> list[list[str]]:
 def _of_table3(results: Results) -> list[list[str]]:
     printed = {name: paper()["table3"][name]["SSL"][0] for name in results if name in paper()["table3"]}
     rows = [["F1: mean of the paper's semi-supervised column", f"{np.mean(list(printed.values())):.3f}"]]
-    for method, rival in PAIRS["table3"]:
-        rows += _of_method(results, method, rival, printed)
+    for method, baseline in PAIRS["table3"]:
+        rows += _of_method(results, method, baseline, printed)
     for score, label in {"f1_decision": "F1", "f1": "F1 of the most probable class", "log_loss": "log loss"}.items():
         methods, average, _ = ranks(results, score)
         best = ", ".join(f"{method} {rank:.2f}" for method, rank in list(zip(methods, average, strict=True))[:4])
@@ -62,14 +62,14 @@ def _of_table3(results: Results) -> list[list[str]]:
     return rows
 
 
-def _of_method(results: Results, method: str, rival: str, printed: dict[str, float]) -> list[list[str]]:
+def _of_method(results: Results, method: str, baseline: str, printed: dict[str, float]) -> list[list[str]]:
     """One of our semi-supervised columns against the paper's and against its own supervised model."""
 
     def values(name: str, column: str, score: str = "f1_decision") -> np.ndarray:
         return scores_of(results, name, "table3", column, score)
 
     mean, own = (np.mean([values(name, method, score).mean() for name in results]) for score in ("f1_decision", "f1"))
-    pairs = {name: compare(values(name, method), values(name, rival)) for name in results}
+    pairs = {name: compare(values(name, method), values(name, baseline)) for name in results}
     harm = np.mean([pair.harm_rate for pair in pairs.values()])
     at_least = {name: bool(values(name, method).mean() >= figure) for name, figure in printed.items()}
     not_worse = {name: not pair.significantly_worse for name, pair in pairs.items()}
@@ -77,9 +77,9 @@ def _of_method(results: Results, method: str, rival: str, printed: dict[str, flo
     return [
         [f"F1: mean of {method}", f"{mean:.3f} (of the most probable class {own:.3f})"],
         [f"F1: {method} at least the paper's semi-supervised column", _count(at_least)],
-        [f"F1: {method} not significantly worse than {rival}", _count(not_worse)],
-        [f"F1: {method} significantly better than {rival}", f"{sum(better.values())} of {len(better)}"],
-        [f"F1: {method} worse than {rival} by more than a point", f"{100 * harm:.1f} % of trials"],
+        [f"F1: {method} not significantly worse than {baseline}", _count(not_worse)],
+        [f"F1: {method} significantly better than {baseline}", f"{sum(better.values())} of {len(better)}"],
+        [f"F1: {method} worse than {baseline} by more than a point", f"{100 * harm:.1f} % of trials"],
     ]
 
 

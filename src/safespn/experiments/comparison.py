@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from safespn.foundation.scoring import HARM
 from safespn.typing import FloatArray
-
-HARM = 0.01
-"""A trial is harmed where a score is lower by more than one point."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,3 @@ def critical_difference(n_methods: int, n_data_sets: int, significance: float = 
     """Difference of average ranks that Nemenyi's test calls significant (Demsar 2006)."""
     quantile = float(stats.studentized_range.ppf(1 - significance, n_methods, np.inf)) / np.sqrt(2)
     return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_data_sets)))
-
-
-def standard_error(values: FloatArray) -> float:
-    """Standard error of a mean; not a number for a single value."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

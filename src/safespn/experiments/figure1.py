@@ -11,20 +11,22 @@ from sklearn.datasets import make_moons
 from sklearn.utils import Bunch
 
 from safespn.classifier import SafeSPNClassifier
-from safespn.datasets import DatasetNotFoundError, load
-from safespn.experiments.protocol import draw_stratified
+from safespn.datasets import load
+from safespn.exceptions import DatasetNotFoundError
+from safespn.foundation.stratified import draw_stratified
 from safespn.plotting import plot_decision
 from safespn.typing import FloatArray, IntArray
 
 N_LABELLED = 12
 ITERATIONS = (1, 2)
 MODEL: dict[str, Any] = {
+    "network": "deep",
+    "univariate": True,
     "max_depth": 4,
-    "multivariate": False,
     "safety": "mcp",
     "soft_label_init": "dirichlet",
     "variance_floor": 0.01,
-    "weight_prior": 1.0,
+    "prior_rows": 1.0,
 }
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from safespn.foundation.stratified import TEST_SHARE, draw_stratified
 from safespn.typing import FloatArray, IntArray
 
-TEST_SHARE = 0.2
 LARGEST_LABELLED_SHARE = 0.4
 
 
@@ -87,32 +87,3 @@ def draw_trial(
         minority=int(np.bincount(classes).argmin()),
         seed=int(generator.integers(2**31)),
     )
-
-
-def draw_stratified(classes: IntArray, n: int, generator: np.random.Generator, *, least: int = 1) -> IntArray:
-    """Draw ``n`` rows whose class proportions are those of all rows, rounded.
-
-    Parameters
-    ----------
-    classes : array of shape (n_rows,)
-        Codes from 0.
-    least : int
-        Rows of each class at least, as far as it has so many and ``n`` allows.
-
-    Returns
-    -------
-    array of shape (n,)
-        Row numbers in ascending order.
-    """
-    available = np.bincount(classes)
-    if not 0 < n <= len(classes):
-        raise ValueError(f"cannot draw {n} of {len(classes)} rows")
-    wanted = n * available / len(classes)
-    lowest = np.minimum(least, available) if n >= least * len(available) else np.zeros_like(available)
-    counts = np.maximum(np.floor(wanted).astype(int), lowest)
-    while counts.sum() != n:
-        step = 1 if counts.sum() < n else -1
-        open_to_it = counts < available if step > 0 else counts > lowest
-        counts[np.where(open_to_it, step * (wanted - counts), -np.inf).argmax()] += step
-    rows = [generator.permutation(np.nonzero(classes == code)[0])[:count] for code, count in enumerate(counts)]
-    return np.sort(np.concatenate(rows))

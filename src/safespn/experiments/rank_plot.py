@@ -1,4 +1,4 @@
-"""Critical-difference diagrams: average ranks of methods, with bars over those that cannot be told apart."""
+"""Critical-difference diagrams: average ranks of methods, with bars over those that do not differ significantly."""
 
 from __future__ import annotations
 

@@ -12,13 +12,14 @@ from typing import Any
 
 from sklearn.utils import Bunch
 
-from safespn.datasets import NAMES, DatasetNotFoundError, load
+from safespn.datasets import NAMES, load
+from safespn.exceptions import DatasetNotFoundError
 from safespn.experiments import figure1, tables
 from safespn.experiments.claims import claims
 from safespn.experiments.rank_plot import draw_ranks
 from safespn.experiments.runner import Settings, run_trials, seconds_of
 from safespn.experiments.tables import Results, Table
-from safespn.network.files import write_whole
+from safespn.foundation.atomic_files import atomic_write
 
 PARTS = {
     "table2": ("table2",),
@@ -30,7 +31,7 @@ PARTS = {
 
 @dataclass
 class Reproduction:
-    """What was made: tables and pictures by the names of their files, and what could not be had.
+    """What was made: tables and pictures by the names of their files, and what was not available.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def _load_all(names: Sequence[str], data_dir: str | None, made: Reproduction) ->
         except DatasetNotFoundError as error:
             made.missing[name] = str(error)
     if not data:
-        raise DatasetNotFoundError(f"none of the data sets can be had; {next(iter(made.missing.values()))}")
+        raise DatasetNotFoundError(f"none of the data sets is available; {next(iter(made.missing.values()))}")
     return data
 
 
@@ -113,8 +114,8 @@ def _write_tables(
             picture = draw_ranks(*tables.ranks(results, score), f"Average ranks in {title}")
             _write_picture(folder, made, f"ranks_{title.replace(' ', '_').lower()}", picture)
     for table in made.tables:
-        write_whole(folder / f"{table.name}.md", table.markdown().encode())
-        write_whole(folder / f"{table.name}.csv", table.csv().encode())
+        atomic_write(folder / f"{table.name}.md", table.markdown().encode())
+        atomic_write(folder / f"{table.name}.csv", table.csv().encode())
 
 
 def _write_raw(folder: Path, results: Results, settings: Settings) -> None:
@@ -129,7 +130,7 @@ def _write_raw(folder: Path, results: Results, settings: Settings) -> None:
                 }
                 gathered.setdefault(table, {})[method] = scores
         content = {"data": name, "seed": settings.seed, "split": settings.split, **gathered}
-        write_whole(folder / f"{name}.json", (json.dumps(content, separators=(",", ":")) + "\n").encode())
+        atomic_write(folder / f"{name}.json", (json.dumps(content, separators=(",", ":")) + "\n").encode())
 
 
 def _write_picture(folder: Path, made: Reproduction, name: str, figure: Any) -> None:
@@ -139,6 +140,6 @@ def _write_picture(folder: Path, made: Reproduction, name: str, figure: Any) -> 
         for kind, metadata in {"svg": {"Date": None}, "png": {"Software": None}}.items():
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
-            write_whole(folder / f"{name}.{kind}", buffer.getvalue())
+            atomic_write(folder / f"{name}.{kind}", buffer.getvalue())
             if kind == "svg":
                 made.pictures[name] = buffer.getvalue().decode()

@@ -14,9 +14,10 @@ from joblib import Parallel, delayed
 from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
+from safespn.exceptions import ResultsMismatchError
 from safespn.experiments.methods import run_trial
 from safespn.experiments.protocol import draw_trial
-from safespn.network.files import write_whole
+from safespn.foundation.atomic_files import atomic_write
 
 DIGITS = 10
 """Significant digits kept of a score."""
@@ -35,10 +36,6 @@ class Settings:
 
     seed: int = 0
     split: str = "new"
-
-
-class ResultsMismatchError(ValueError):
-    """A folder holds trials of other settings."""
 
 
 def run_trials(
@@ -105,7 +102,7 @@ def _run_one(table: Bunch, trial: int, tables: tuple[str, ...], path: Path, sett
         "scores": _rounded(scores),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(content, indent=1).encode())
+    atomic_write(path, json.dumps(content, indent=1).encode())
 
 
 def _path(folder: Path, table: Bunch, trial: int) -> Path:

@@ -9,9 +9,8 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss
 
 from safespn.decisions import f1_threshold
 from safespn.experiments.protocol import Trial
+from safespn.foundation.scoring import SMALLEST_PROBABILITY
 from safespn.typing import FloatArray, IntArray
-
-SMALLEST_PROBABILITY = 1e-15
 
 
 def score_model(model: Any, trial: Trial) -> dict[str, float]:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from safespn.experiments.comparison import average_ranks, compare, critical_difference, standard_error
+from safespn.experiments.comparison import average_ranks, compare, critical_difference
+from safespn.foundation.scoring import standard_error
 from safespn.typing import FloatArray
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -34,7 +35,7 @@ TABLE3_OURS = tuple(
     f"{kind}, {variant}"
     for variant, kinds in {
         "generative": ("supervised", "mcp", "certified", "oracle"),
-        "classes": ("supervised", "certified", "oracle"),
+        "committee": ("supervised", "certified", "oracle"),
         "discriminative": ("supervised", "mcp", "certified", "oracle"),
     }.items()
     for kind in kinds
@@ -59,7 +60,7 @@ SEMI_SUPERVISED = (
 PAIRS = {
     "table2": (("certified", "supervised"), ("certified univariate", "supervised univariate")),
     "table3": tuple(
-        (f"certified, {name}", f"supervised, {name}") for name in ("generative", "classes", "discriminative")
+        (f"certified, {name}", f"supervised, {name}") for name in ("committee", "generative", "discriminative")
     ),
 }
 
@@ -192,16 +193,16 @@ def _mean(values: FloatArray, digits: int) -> str:
     if np.isnan(values).any():
         return "-"
     error = standard_error(values)
-    return f"{values.mean():.{digits}f}" + ("" if np.isnan(error) else f"±{error:.{digits}f}")
+    return f"{values.mean():.{digits}f}" + ("" if np.isinf(error) else f"±{error:.{digits}f}")
 
 
 def comparisons(results: Results, table: str) -> Table:
     """Semi-supervised against supervised on each data set."""
     score, unit = ("log_likelihood", "nats") if table == "table2" else ("f1_decision", "F1")
     rows = []
-    for method, rival in PAIRS[table]:
+    for method, baseline in PAIRS[table]:
         for data_set in results:
-            pair = compare(*(scores_of(results, data_set, table, name, score) for name in (method, rival)))
+            pair = compare(*(scores_of(results, data_set, table, name, score) for name in (method, baseline)))
             figures = [f"{pair.difference:+.3f}", f"{pair.p_value:.2g}", f"{pair.effect:+.2f}"]
             rows.append([method, data_set, *figures, f"{100 * pair.harm_rate:.0f} %"])
     note = (
@@ -239,6 +240,6 @@ def rank_table(results: Results) -> Table:
     differences = ", ".join(f"{by_score[score][2]:.2f}" for score in by_score)
     note = (
         "Average rank over the data sets of every semi-supervised method, 1 is best. Ranks that differ by less than "
-        f"the critical difference of Nemenyi's test at 5 % ({differences}) cannot be told apart."
+        f"the critical difference of Nemenyi's test at 5 % ({differences}) do not differ significantly."
     )
     return Table("ranks", "Average ranks", note, ["score", "method", "average rank"], rows)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safespn.learning.expectation import Expectation
-from safespn.learning.parameters import Prior, constrain, log_prior, maximise
+from safespn.learning.parameters import Prior, constrain, log_prior, m_step
+from safespn.learning.statistics_source import StatisticsSource
 from safespn.network.structure import Parameters
 from safespn.typing import FloatArray
 
@@ -33,7 +33,7 @@ class FitResult:
 
 
 def fit_em(
-    expectation: Expectation,
+    source: StatisticsSource,
     parameters: Parameters,
     *,
     prior: Prior | None = None,
@@ -44,19 +44,19 @@ def fit_em(
 
     Parameters
     ----------
-    expectation : Expectation
+    source : StatisticsSource
         The rows; where they count for their best trees only (hard EM), the max-product likelihood rises.
     tol : float
         Stop when the mean penalised objective per row rises by less than this; if negative, make all iterations.
     """
     prior = prior or Prior()
-    structure, total_weight = expectation.structure, expectation.total_weight
+    structure, total_weight = source.structure, source.total_weight
     parameters = constrain(structure, parameters, prior)
     objective: list[float] = []
     best = parameters
     converged = False
     for _ in range(max_iter + 1):
-        statistics = expectation.statistics(parameters, n_passes=max_iter)
+        statistics = source.statistics(parameters, n_passes=max_iter)
         value = (statistics.objective + log_prior(structure, parameters, prior)) / total_weight
         if objective and not value > objective[-1]:
             # Rounding can take back a step that no longer gains anything: keep the parameters before it.
@@ -67,7 +67,7 @@ def fit_em(
         if len(objective) > 1 and objective[-1] - objective[-2] < tol:
             converged = True
             break
-        parameters = maximise(structure, parameters, statistics, prior)
+        parameters = m_step(structure, parameters, statistics, prior)
     if not converged and max_iter > 0 and tol >= 0:
         warn_not_converged("EM", max_iter, tol)
     return FitResult(best, np.array(objective), converged)

@@ -14,17 +14,17 @@ import numpy as np
 
 from safespn.engine.evidence import Evidence
 from safespn.learning.em import FitResult, warn_not_converged
-from safespn.learning.expectation import Expectation, TableExpectation
-from safespn.learning.parameters import FreeCoordinates, Prior, constrain, log_prior
+from safespn.learning.parameters import Prior, UnconstrainedParameters, constrain, log_prior
+from safespn.learning.statistics_source import StatisticsSource, TableSource
 from safespn.network.columns import check_cells
 from safespn.network.structure import Parameters
 from safespn.typing import FloatArray
 
 
 def objective_and_gradient(
-    coordinates: FreeCoordinates,
+    coordinates: UnconstrainedParameters,
     vector: FloatArray,
-    expectation: Expectation,
+    source: StatisticsSource,
     prior: Prior | None = None,
     *,
     n_passes: int = 1,
@@ -32,13 +32,13 @@ def objective_and_gradient(
     """Penalised (conditional) log-likelihood in nats at the packed parameters ``vector``, and its gradient there."""
     prior = prior or Prior()
     structure, parameters = coordinates.structure, coordinates.unpack(vector)
-    statistics = expectation.statistics(parameters, n_passes)
+    statistics = source.statistics(parameters, n_passes)
     value = statistics.objective + log_prior(structure, parameters, prior)
     return value, coordinates.gradient(parameters, statistics, prior)
 
 
 def fit_lbfgs(
-    expectation: Expectation,
+    source: StatisticsSource,
     parameters: Parameters,
     *,
     prior: Prior | None = None,
@@ -50,14 +50,14 @@ def fit_lbfgs(
     ``tol`` is the rise of the mean objective per row, in nats, below which the fit stops.
     """
     prior = prior or Prior()
-    structure, total_weight = expectation.structure, expectation.total_weight
+    structure, total_weight = source.structure, source.total_weight
     parameters = constrain(structure, parameters, prior)
-    coordinates = FreeCoordinates(structure, parameters)
+    coordinates = UnconstrainedParameters(structure, parameters)
     start = coordinates.pack(parameters)
     trace: list[float] = []
 
     def negative(vector: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = objective_and_gradient(coordinates, vector, expectation, prior, n_passes=max_iter)
+        value, slope = objective_and_gradient(coordinates, vector, source, prior, n_passes=max_iter)
         if not np.isfinite(value):
             # A step into parameters that make some row impossible: let the line search turn back.
             return 1e300, np.zeros_like(slope)
@@ -93,7 +93,7 @@ def fit_lbfgs(
 
 
 def fit_adam(
-    expectation: TableExpectation,
+    source: TableSource,
     parameters: Parameters,
     *,
     prior: Prior | None = None,
@@ -110,12 +110,12 @@ def fit_adam(
     returned are the average over the last iteration.
     """
     prior = prior or Prior()
-    structure, table, weights = expectation.structure, expectation.table, expectation.weights
-    evidence, total_weight = expectation.evidence or Evidence(), expectation.total_weight
+    structure, table, weights = source.structure, source.table, source.weights
+    evidence, total_weight = source.evidence or Evidence(), source.total_weight
     generator = generator or np.random.default_rng(0)
     check_cells(table, structure.domains)
     parameters = constrain(structure, parameters, prior)
-    coordinates = FreeCoordinates(structure, parameters)
+    coordinates = UnconstrainedParameters(structure, parameters)
     vector = coordinates.pack(parameters)
     lower = coordinates.lower_bound(parameters, prior)
     step = _adam_steps(len(vector))
@@ -129,7 +129,7 @@ def fit_adam(
             rows = np.sort(order[begin : begin + batch_size])
             batch_weights = None if weights is None else weights[rows]
             share = (len(rows) if batch_weights is None else float(batch_weights.sum())) / total_weight
-            batch = replace(expectation, table=table[rows], evidence=evidence.take(rows), weights=batch_weights)
+            batch = replace(source, table=table[rows], evidence=evidence.take(rows), weights=batch_weights)
             n_passes = max_iter * (len(table) // batch_size + 1)
             value, slope = objective_and_gradient(coordinates, vector, batch, prior.scaled(share), n_passes=n_passes)
             total += value

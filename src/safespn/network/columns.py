@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from safespn.foundation.masked_arrays import unmask
 from safespn.typing import AnyArray, ArrayLike, BoolArray, FloatArray
 
 
@@ -43,6 +45,10 @@ class Domain:
             return np.asarray((values < 0) | (values > largest) | fraction)
 
 
+LARGEST_VALUE, SMALLEST_RANGE = 1e140, 1e-140
+"""What can be learned from: variances beyond the squares of these are too close to the ends of floating point."""
+ROWS_PER_CHECK = 65_536
+
 REAL = Domain("real")
 COUNTS = Domain("counts")
 
@@ -53,7 +59,7 @@ def as_table(X: ArrayLike, n_columns: int, *, n_rows: int | None = None) -> AnyA
     The cells are checked block by block while they are used (:func:`as_block`), so that a memory-mapped or very long
     table is neither copied nor read twice.
     """
-    table = np.asarray(X)
+    table = np.asarray(unmask(X))
     if table.dtype.kind not in "fiub":
         raise ValueError(
             f"the table has dtype {table.dtype}; expected numbers: encode categories as integer codes 0, 1, 2, ... and "
@@ -96,6 +102,51 @@ def check_cells(table: AnyArray, domains: tuple[Domain | None, ...], block_rows:
     all_real = all(domain is None or domain == REAL for domain in domains)
     for start in range(0, len(table), block_rows):
         as_block(table, start, min(start + block_rows, len(table)), domains, all_real)
+
+
+def column_names(X: ArrayLike, n_columns: int) -> list[str]:
+    """What to call each column in messages: its number, and its title if the table has titles."""
+    titles = list(getattr(X, "columns", []))
+    return [f"column {column} ({title!r})" for column, title in enumerate(titles)] or [
+        f"column {column}" for column in range(n_columns)
+    ]
+
+
+def check_magnitudes(table: AnyArray, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Check that the squares of a table's numbers can be added up; return the ends of each column's range."""
+    lowest, highest = np.full(table.shape[1], np.inf), np.full(table.shape[1], -np.inf)
+    for start in range(0, len(table), ROWS_PER_CHECK):
+        block = table[start : start + ROWS_PER_CHECK]
+        lowest = np.fmin(lowest, np.fmin.reduce(block, axis=0))
+        highest = np.fmax(highest, np.fmax.reduce(block, axis=0))
+        too_large = np.maximum(highest, -lowest) > LARGEST_VALUE
+        if too_large.any():
+            column = int(np.argmax(too_large))
+            row = int(np.argmax(np.abs(block[:, column]) > LARGEST_VALUE))
+            value = float(block[row, column])
+            raise ValueError(
+                f"row {start + row}, {names[column]}: {value:g} is not valid, expected a finite number of at most "
+                f"{LARGEST_VALUE:g} in size, or NaN where it is missing"
+            )
+    return lowest, highest
+
+
+def check_scale(table: AnyArray, names: Sequence[str]) -> None:
+    """Check that variances of a table's columns can be computed, before anything is learned from it.
+
+    Raises
+    ------
+    ValueError
+        If a cell is infinite or too large, or the cells of a column are too close together.
+    """
+    lowest, highest = check_magnitudes(table, names)
+    too_narrow = (highest > lowest) & (highest - lowest < SMALLEST_RANGE)
+    if too_narrow.any():
+        column = int(np.argmax(too_narrow))
+        raise ValueError(
+            f"{names[column]}: its values lie within {highest[column] - lowest[column]:g} of each other, too close to "
+            "compute a variance; choose another unit"
+        )
 
 
 def as_row_weights(sample_weight: ArrayLike | None, n_rows: int) -> FloatArray | None:

@@ -136,10 +136,11 @@ class _LeafLayout:
         self.table_sizes: list[int] = []
         self.derived_features: list[tuple[int, Callable[[FloatArray], FloatArray]]] = []
         self.slot_features: dict[type[Term], list[int]] = {Square: [], Linear: [], Table: [], Block: []}
-        members: dict[tuple[str, int], list[int]] = {}
+        members: dict[tuple[str, int, int], list[int]] = {}
         for position, node in enumerate(nodes):
             if isinstance(node, Leaf):
-                members.setdefault((node.family.name, node.parameters.size), []).append(position)
+                kind = (node.family.name, node.parameters.size, len(node.columns))
+                members.setdefault(kind, []).append(position)
         for positions in members.values():
             leaves = [node for node in (nodes[position] for position in positions) if isinstance(node, Leaf)]
             self._add_group(positions, leaves)

@@ -2,6 +2,7 @@
 
 A network is written as its nodes, children first: the kind of each node, the numbers of its children, the weights of
 its sums, and the columns and parameters of its leaves. Loading rebuilds the description and checks it like any other.
+The checksum tells damage, not who wrote a file: it is no signature, so that nothing in a file is believed unchecked.
 """
 
 from __future__ import annotations
@@ -9,29 +10,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as format_tensors
 
+from safespn.exceptions import ModelFileError
+from safespn.foundation.atomic_files import atomic_write
 from safespn.network.leaves import LEAF_TYPES
 from safespn.network.nodes import Leaf, Node, Product, Sum, walk
 from safespn.typing import AnyArray
 
 FORMAT = "safespn"
 VERSION = 1
+MOST_GAPS = 1_000_000
+"""Columns that a network in a file may leave out: each costs some bytes when the network is rebuilt."""
 _SUM, _PRODUCT, _FIRST_LEAF = 0, 1, 2
 _NETWORK_TENSORS = ("kind", "size", "children", "weights", "columns", "ties", "parameters")
-
-
-class ModelFileError(ValueError):
-    """A file that is not a model this version can read: damaged, foreign, or newer."""
 
 
 def write_model(
@@ -47,7 +45,7 @@ def write_model(
     content = {"kind": kind, "version": VERSION, **(header or {})}
     content["sha256"] = _checksum(tensors, content)
     # A single entry, because safetensors writes several in no fixed order: equal models make equal files.
-    write_whole(path, format_tensors(tensors, metadata={FORMAT: json.dumps(content)}))
+    atomic_write(path, format_tensors(tensors, metadata={FORMAT: json.dumps(content)}))
 
 
 def read_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -67,37 +65,6 @@ def read_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, AnyAr
     if _checksum(tensors, {name: value for name, value in header.items() if name != "sha256"}) != header.get("sha256"):
         raise ModelFileError(f"{path}: the checksum does not match: the file was damaged or changed after it was saved")
     return tensors, header
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    with whole_file(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file to write beside its destination and rename it at the end, so that no half-written one is ever left.
-
-    A destination that exists and is no regular file, such as a device or a pipe, is written to directly.
-    """
-    path = Path(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as file:
-            yield file
-        return
-    path = path.resolve()  # through a symbolic link, which stays
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def network_tensors(root: Node) -> dict[str, AnyArray]:
@@ -139,7 +106,7 @@ def _read_header(path: str | os.PathLike[str], content: bytes, kind: str) -> dic
     try:
         header = dict(json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT]))
         version = int(header["version"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a model saved by safespn, or a damaged one") from error
     if version != VERSION:
         raise ModelFileError(f"{path}: format version {version}; this safespn reads version {VERSION}: upgrade safespn")
@@ -162,12 +129,16 @@ def _build(tensors: dict[str, AnyArray]) -> Node:
     children, weights = iter(tensors["children"].tolist()), iter(tensors["weights"].tolist())
     columns, ties = iter(tensors["columns"].tolist()), iter(tensors["ties"].tolist())
     parameters, start = tensors["parameters"], 0
+    _check_columns(tensors["columns"])
     nodes: list[Node] = []
     for kind, size in zip(tensors["kind"].tolist(), tensors["size"].tolist(), strict=True):
         if kind >= _FIRST_LEAF:
             family, tie = LEAF_TYPES[kind - _FIRST_LEAF].family, next(ties)
-            where = [next(columns) for _ in range(family.n_columns(size))]
-            nodes.append(family.node(where, parameters[start : start + size], None if tie < 0 else tie))
+            values = parameters[start : start + size]
+            if len(values) != size:
+                raise ValueError(f"node {len(nodes)} has {size} parameters, of which {len(values)} are in the file")
+            where = [next(columns) for _ in family.domains(values)]
+            nodes.append(family.node(where, values, None if tie < 0 else tie))
             start += size
             continue
         below = []
@@ -176,7 +147,18 @@ def _build(tensors: dict[str, AnyArray]) -> Node:
             if not 0 <= number < len(nodes):
                 raise ValueError(f"node {len(nodes)} has child {number}, which does not come before it")
             below.append(nodes[number])
+        if kind not in (_SUM, _PRODUCT):
+            raise ValueError(f"node {len(nodes)} is of an unknown kind, {kind}")
         nodes.append(Sum(below, [next(weights) for _ in below]) if kind == _SUM else Product(below))
     if not nodes:
         raise ValueError("it has no nodes")
+    if start != len(parameters) or any(next(rest, None) is not None for rest in (children, weights, columns, ties)):
+        raise ValueError("its arrays hold more than its nodes need")
     return nodes[-1]
+
+
+def _check_columns(columns: AnyArray) -> None:
+    """Check column numbers before anything is made for each column up to the largest."""
+    largest = int(columns.max(initial=0))
+    if largest >= len(columns) + MOST_GAPS:
+        raise ValueError(f"it models {len(columns)} columns, one of them with the number {largest}")

@@ -49,7 +49,7 @@ class TermList:
 
 @dataclass(frozen=True, eq=False)
 class LeafGroup:
-    """All leaves of one family with equally many parameters, and where their terms' slots are."""
+    """All leaves of one family with equally many parameters and columns, and where their terms' slots are."""
 
     family: LeafFamily
     leaves: Leaves

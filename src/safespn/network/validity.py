@@ -30,11 +30,14 @@ def check_network(root: Node) -> tuple[list[Node], tuple[Domain | None, ...]]:
         raise ValueError(f"expected the root node of a network, got {type(root).__name__}")
     order = walk(root)
     scopes: dict[int, frozenset[int]] = {}
+    # Equal scopes are one object: wide networks have thousands of them, each with thousands of columns.
+    distinct: dict[frozenset[int], frozenset[int]] = {}
     domains: dict[int, tuple[Domain, Leaf]] = {}
     ties: dict[int, Leaf] = {}
     for node in order:
         if isinstance(node, Leaf):
-            scopes[id(node)] = frozenset(node.columns)
+            scope = frozenset(node.columns)
+            scopes[id(node)] = distinct.setdefault(scope, scope)
             _check_domain(root, node, domains)
             _check_tie(root, node, ties)
             continue
@@ -46,7 +49,8 @@ def check_network(root: Node) -> tuple[list[Node], tuple[Domain | None, ...]]:
             _check_weights(root, node)
             scopes[id(node)] = _complete_scope(root, node, scopes)
         else:
-            scopes[id(node)] = _disjoint_scope(root, node, scopes)
+            scope = _disjoint_scope(root, node, scopes)
+            scopes[id(node)] = distinct.setdefault(scope, scope)
     n_columns = max(domains) + 1
     return order, tuple(domains[column][0] if column in domains else None for column in range(n_columns))
 
@@ -91,7 +95,7 @@ def _complete_scope(root: Node, node: Sum, scopes: dict[int, frozenset[int]]) ->
     first = scopes[id(node.children[0])]
     for position, child in enumerate(node.children):
         scope = scopes[id(child)]
-        if scope != first:
+        if scope is not first and scope != first:
             raise ValueError(
                 f"{name_of(root, node)}: child 0 models columns {format_columns(first)} but child {position} models "
                 f"columns {format_columns(scope)}; the children of a sum must model the same columns"
@@ -100,6 +104,10 @@ def _complete_scope(root: Node, node: Sum, scopes: dict[int, frozenset[int]]) ->
 
 
 def _disjoint_scope(root: Node, node: Product, scopes: dict[int, frozenset[int]]) -> frozenset[int]:
+    of_children = [scopes[id(child)] for child in node.children]
+    whole = frozenset().union(*of_children)
+    if len(whole) == sum(map(len, of_children)):
+        return whole
     owner: dict[int, int] = {}
     for position, child in enumerate(node.children):
         for column in scopes[id(child)]:
@@ -109,12 +117,11 @@ def _disjoint_scope(root: Node, node: Product, scopes: dict[int, frozenset[int]]
                     "the children of a product must model different columns"
                 )
             owner[column] = position
-    return frozenset(owner)
+    return whole
 
 
 def _check_domain(root: Node, leaf: Leaf, domains: dict[int, tuple[Domain, Leaf]]) -> None:
-    domain = leaf.family.domain(leaf.parameters.size)
-    for column in leaf.columns:
+    for column, domain in zip(leaf.columns, leaf.family.domains(leaf.parameters), strict=True):
         known, other = domains.setdefault(column, (domain, leaf))
         if known != domain:
             raise ValueError(

@@ -207,8 +207,9 @@ def plot_decision(
     table, names = encoded_rows(classifier, X), column_names(classifier)
     first, second = (column_number(classifier, column) for column in columns)
     for column in (first, second):
-        if classifier._encoder.categories[column] is not None:
-            raise ValueError(f"{names[column]!r} is categorical; plot_decision draws numbers, see plot_densities")
+        kind = classifier.column_types_[column]
+        if kind in ("categorical", "ignored"):
+            raise ValueError(f"{names[column]!r} is {kind}; plot_decision draws numbers, see plot_densities")
     codes = class_codes(classifier, y, len(table))
     across, up = (_spread(table[:, column], names[column], n_grid) for column in (first, second))
     points = np.full((n_grid * n_grid, table.shape[1]), np.nan)
@@ -216,7 +217,7 @@ def plot_decision(
     return DecisionDisplay(
         across,
         up,
-        classifier.spn_.log_joint(points).reshape(n_grid, n_grid, -1),
+        classifier._committee.joint(points).reshape(n_grid, n_grid, -1),
         table[:, [first, second]],
         codes,
         None if soft_labels is None else _checked(soft_labels, int((codes < 0).sum()), len(classifier.classes_)),

@@ -100,7 +100,7 @@ def plot_densities(
     y : array-like of shape (n_rows,), optional
         Labels, with the classifier's marker for unlabelled rows; labelled rows are drawn as ticks on the axis.
     columns : sequence of int or str, optional
-        Columns by number or name; by default the first twelve.
+        Columns by number or name; by default the first twelve that are not ignored.
     axes : matplotlib Axes or array of them, optional
         Where to draw, one for each column; by default a new figure.
 
@@ -119,7 +119,8 @@ def plot_densities(
     require_matplotlib()
     table, names = encoded_rows(classifier, X), column_names(classifier)
     codes = class_codes(classifier, y, len(table))
-    chosen = range(len(names))[:MOST_COLUMNS] if columns is None else columns
+    used = [column for column, kind in enumerate(classifier.column_types_) if kind != "ignored"]
+    chosen = used[:MOST_COLUMNS] if columns is None else columns
     numbers = [column_number(classifier, column) for column in chosen]
     densities = [feature_density(classifier, number, names[number], table, codes) for number in numbers]
     return DensitiesDisplay(densities, class_names(classifier)).plot(axes)

@@ -26,20 +26,16 @@ def class_codes(classifier: SafeSPNClassifier, y: ArrayLike | None, n_rows: int)
         If there is not one label per row, or a label is none of the classifier's classes.
     """
     # Not at the top: scikit-learn comes with it, which pictures of networks do without.
-    from safespn.labels import is_unlabelled
+    from safespn.foundation.labels import as_labels, codes_of, is_unlabelled
 
     codes = np.full(n_rows, -1, dtype=np.intp)
     if y is None:
         return codes
-    labels = np.asarray(y)
+    labels = as_labels(y)
     if labels.shape != (n_rows,):
         raise ValueError(f"expected one label for each of {n_rows} rows, got y of shape {labels.shape}")
-    number = {name: code for code, name in enumerate(classifier.classes_.tolist())}
-    for row in np.flatnonzero(~is_unlabelled(labels, classifier.unlabeled)):
-        label = labels[row : row + 1].tolist()[0]
-        if label not in number:
-            raise ValueError(f"row {row} has the label {label!r}; expected one of {', '.join(map(repr, number))}")
-        codes[row] = number[label]
+    known = np.flatnonzero(~is_unlabelled(labels, classifier.unlabeled))
+    codes[known] = codes_of(labels[known], classifier.classes_, known)
     return codes
 
 

@@ -10,15 +10,15 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from safespn.classifier import SafeSPNClassifier
+from safespn.foundation.posteriors import log_posterior
+from safespn.foundation.scoring import SMALLEST_PROBABILITY, standard_error
 from safespn.model_selection import SemiSupervisedSplit
 from safespn.tables import TrainingTable
 from safespn.typing import BoolArray, FloatArray, IntArray
 
 MOST_FOLDS = 5
 MOST_UNLABELLED = 5_000
-"""Unlabelled rows that the fits of a cross-validation use at most."""
-SMALLEST_PROBABILITY = 1e-15
-"""A class that is less probable counts as this probable in a log loss."""
+"""Unlabelled rows that a fit with hidden labels uses at most."""
 MOST_BINS = 5
 ROWS_PER_BIN = 10
 
@@ -68,7 +68,7 @@ class Comparison:
         if self.reason:
             return f"Whether the unlabelled rows helped could not be measured: {self.reason}."
         gain, error = 100 * self.accuracy_gain, 100 * self.accuracy_gain_error
-        size = f"{gain:+.1f} points of accuracy (standard error {error:.1f}) on {self.n_rows} labelled rows left out"
+        size = f"{gain:+.1f} points of accuracy (standard error {error:.1f}) on {self.n_rows} held-out labelled rows"
         if gain > 2 * error and gain > 0:
             return f"The unlabelled rows helped: {size}."
         if gain < -2 * error and gain < 0:
@@ -98,7 +98,7 @@ def compare(classifier: SafeSPNClassifier, table: TrainingTable, seed: int) -> C
     for train, test in SemiSupervisedSplit(folds, classifier.unlabeled).split(features, labels):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit of all rows has told them already
-            fitted = clone(classifier).fit(features.iloc[train], labels[train])
+            fitted = clone(classifier).fit(features.iloc[train], labels[train], column_types=table.column_types)
             joints["supervised"].append(fitted.supervised_.joint_log_likelihood(features.iloc[test]))
             joints["safe"].append(fitted.joint_log_likelihood(features.iloc[test]))
         truth.append(np.searchsorted(classifier.classes_, labels[test].astype(str)))
@@ -109,7 +109,7 @@ def compare(classifier: SafeSPNClassifier, table: TrainingTable, seed: int) -> C
 def compare_joints(supervised: FloatArray, safe: FloatArray, truth: IntArray, n_folds: int) -> Comparison:
     """Score two models by their joint log densities, shape (n_rows, n_classes), of unseen rows."""
     rows = np.arange(len(truth))
-    posteriors = {name: _log_posterior(joint) for name, joint in {"supervised": supervised, "safe": safe}.items()}
+    posteriors = {name: log_posterior(joint) for name, joint in {"supervised": supervised, "safe": safe}.items()}
     right = {name: posterior.argmax(axis=1) == truth for name, posterior in posteriors.items()}
     losses = {
         name: -np.maximum(posterior[rows, truth], np.log(SMALLEST_PROBABILITY))
@@ -125,9 +125,9 @@ def compare_joints(supervised: FloatArray, safe: FloatArray, truth: IntArray, n_
             for name, joint in {"supervised": supervised, "safe": safe}.items()
         },
         float(accuracy_gains.mean()),
-        _standard_error(accuracy_gains),
+        standard_error(accuracy_gains),
         float(loss_gains.mean()),
-        _standard_error(loss_gains),
+        standard_error(loss_gains),
     )
 
 
@@ -136,12 +136,6 @@ def _rows_for_folds(is_labelled: BoolArray, seed: int) -> IntArray:
     if len(unlabelled) > MOST_UNLABELLED:
         unlabelled = np.random.default_rng(seed).choice(unlabelled, MOST_UNLABELLED, replace=False)
     return np.sort(np.concatenate([np.nonzero(is_labelled)[0], unlabelled]))
-
-
-def _log_posterior(joint: FloatArray) -> FloatArray:
-    impossible = np.isneginf(joint).all(axis=1, keepdims=True)
-    joint = np.where(impossible, 0.0, joint)
-    return np.asarray(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))
 
 
 def _score(posterior: FloatArray, right: BoolArray, losses: FloatArray, likelihoods: FloatArray) -> Score:
@@ -153,7 +147,3 @@ def _score(posterior: FloatArray, right: BoolArray, losses: FloatArray, likeliho
     ]
     error = sum(abs(mean - share) * count for mean, share, count in bins) / len(right)
     return Score(float(right.mean()), float(losses.mean()), float(likelihoods.mean()), error, bins)
-
-
-def _standard_error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")

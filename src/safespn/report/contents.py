@@ -64,14 +64,17 @@ class Report:
     """Columns whose cells are listed beside rows: those that matter most."""
     features: pd.DataFrame
     labels: Any
+    ids: Any = None
+    """Names of the rows, if a column has them."""
 
     @property
     def n_unlabelled(self) -> int:
         return self.n_rows - self.n_labelled
 
-    def row_number(self, row: int) -> int:
-        """Number of a row in the file, counted from 1; the table may be a sample of it."""
-        return int(self.features.index[row]) + 1
+    def row_number(self, row: int) -> int | str:
+        """Number of a row in the file, counted from 1 (the table may be a sample of it), or its name if it has one."""
+        name = "" if self.ids is None else str(self.ids[row])
+        return name or int(self.features.index[row]) + 1
 
     def cells(self, row: int) -> list[Any]:
         """Cells of a row in the columns that are shown."""
@@ -87,7 +90,8 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
     codes[table.is_labelled] = np.searchsorted(classifier.classes_, table.labels[table.is_labelled].astype(str))
     known, unknown = table.is_labelled, np.nonzero(~table.is_labelled)[0]
     by_relevance = relevances(classifier, names, encoded[known], codes[known])
-    ranked = names if by_relevance is None else [relevance.name for relevance in by_relevance]
+    used = table.used_columns
+    ranked = used if by_relevance is None else [relevance.name for relevance in by_relevance]
     usual = usual_cell_densities(classifier, encoded) if len(names) <= MOST_COLUMNS else None
     densities = comparable_densities(classifier.score_samples(table.features), encoded, usual)
     safe = classifier.predict_proba(table.features)[unknown]
@@ -116,10 +120,11 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
         n_disagreements=n_listed,
         queries=queries(safe, densities[unknown], unknown, classifier.classes_) if len(unknown) else [],
         unlikely=unlikely_rows(classifier, names, encoded, densities, usual),
-        quality=look_at_quality(table.features, encoded, known, seed),
+        quality=look_at_quality(table.features[used], encoded[:, [names.index(name) for name in used]], known, seed),
         shown_columns=ranked[:N_SHOWN_CELLS],
         features=table.features,
         labels=table.labels,
+        ids=table.ids,
     )
 
 
@@ -130,7 +135,7 @@ def _densities(
 
 
 def _settings(classifier: SafeSPNClassifier) -> dict[str, Any]:
-    shown = ("objective", "safety", "max_depth", "weight_prior", "variance_floor", "max_iter", "random_state")
+    shown = ("objective", "safety", "network", "prior_rows", "variance_floor", "max_iter", "random_state")
     return {name: value for name, value in classifier.get_params().items() if name in shown}
 
 

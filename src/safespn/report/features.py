@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from safespn.classifier import SafeSPNClassifier
-from safespn.report.comparison import SMALLEST_PROBABILITY
+from safespn.foundation.scoring import SMALLEST_PROBABILITY
 from safespn.typing import FloatArray, IntArray
 
 MOST_ROWS = 2_000
@@ -36,19 +36,19 @@ def relevances(
     codes : array of shape (n_labelled,)
         Numbers of their classes.
     """
-    if len(names) > MOST_COLUMNS:
+    used = [column for column, kind in enumerate(classifier.column_types_) if kind != "ignored"]
+    if len(used) > MOST_COLUMNS:
         return None
     table, codes = table[:MOST_ROWS], codes[:MOST_ROWS]
     full = _mean_log_posterior(classifier, table, codes)
     measured = []
-    for column, name in enumerate(names):
+    for column in used:
         without = table.copy()
         without[:, column] = np.nan
-        measured.append(Relevance(name, full - _mean_log_posterior(classifier, without, codes)))
+        measured.append(Relevance(names[column], full - _mean_log_posterior(classifier, without, codes)))
     return sorted(measured, key=lambda relevance: -relevance.loss)
 
 
 def _mean_log_posterior(classifier: SafeSPNClassifier, table: FloatArray, codes: IntArray) -> float:
-    joint = classifier.spn_.log_joint(table)
-    posterior = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+    _, posterior = classifier._committee.evaluate(table)
     return float(np.maximum(posterior[np.arange(len(codes)), codes], np.log(SMALLEST_PROBABILITY)).mean())

@@ -157,21 +157,21 @@ def _category_chart(density: FeatureDensity, classes: list[str]) -> Chart:
 def curve_charts(evaluation: Evaluation) -> list[Chart]:
     """Accuracy and log loss against the number of labels, of both models, with bands."""
     return [
-        _curve_chart(evaluation, "Accuracy", "supervised_accuracy", "safe_accuracy"),
-        _curve_chart(evaluation, "Log loss", "supervised_log_loss", "safe_log_loss"),
+        _curve_chart(evaluation, "Accuracy", "labels_only_accuracy", "all_rows_accuracy"),
+        _curve_chart(evaluation, "Log loss", "labels_only_log_loss", "all_rows_log_loss"),
     ]
 
 
-def _curve_chart(evaluation: Evaluation, title: str, supervised: str, safe: str) -> Chart:
+def _curve_chart(evaluation: Evaluation, title: str, labels_only: str, all_rows: str) -> Chart:
     sizes = np.array([point.n_labelled for point in evaluation.points], dtype=np.float64)
     marks, texts = [], []
-    for name, attribute, colour in (("supervised", supervised, SUPERVISED), ("safe", safe, SAFE)):
+    for name, attribute, colour in (("labels only", labels_only, SUPERVISED), ("all rows", all_rows, SAFE)):
         trials = [getattr(point, attribute) for point in evaluation.points]
         means = np.array([values.mean() for values in trials])
         low, high = np.array([band(values) for values in trials]).T
         marks += [
             Mark("band", sizes, high, colour, low),
-            Mark("line", sizes, means, colour, dashed=name == "supervised"),
+            Mark("line", sizes, means, colour, dashed=name == "labels only"),
             Mark("points", sizes, means, colour),
         ]
         texts.append(f"{name} from {means[0]:.3f} to {means[-1]:.3f}")
@@ -181,7 +181,7 @@ def _curve_chart(evaluation: Evaluation, title: str, supervised: str, safe: str)
         "labelled rows",
         "",
         marks,
-        [(SUPERVISED, "supervised", True), (SAFE, "safe", False)],
+        [(SUPERVISED, "labels only", True), (SAFE, "all rows", False)],
     )
 
 

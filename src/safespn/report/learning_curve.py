@@ -1,4 +1,7 @@
-"""Do the unlabelled rows help here? Labels are hidden on purpose, again and again, and both models scored."""
+"""Do the unlabelled rows help here? Labels are hidden on purpose, and fits with and without them are scored.
+
+The comparison is with the same classifier fitted to the labelled rows alone, which has never seen an unlabelled row.
+"""
 
 from __future__ import annotations
 
@@ -10,46 +13,49 @@ import numpy as np
 from sklearn.base import clone
 
 from safespn.classifier import SafeSPNClassifier
-from safespn.experiments.protocol import TEST_SHARE, draw_stratified
-from safespn.report.comparison import SMALLEST_PROBABILITY
-from safespn.tables import UNLABELLED, TableError, TrainingTable
+from safespn.exceptions import TableError
+from safespn.foundation.scoring import HARM, SMALLEST_PROBABILITY, standard_error
+from safespn.foundation.stratified import TEST_SHARE, draw_stratified
+from safespn.report.comparison import MOST_UNLABELLED
+from safespn.tables import UNLABELLED, TrainingTable
 from safespn.typing import FloatArray, IntArray
-
-HARM = 0.01
-"""Loss of accuracy from which a trial counts as harm."""
-MOST_UNLABELLED = 5_000
-"""Unlabelled rows that a trial uses at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class CurvePoint:
-    """Scores of both models with so many labels; one entry per trial."""
+    """Scores of fits to the labelled rows alone and to all rows, with so many labels; one entry per trial."""
 
     n_labelled: int
-    supervised_accuracy: FloatArray
-    safe_accuracy: FloatArray
-    supervised_log_loss: FloatArray
-    safe_log_loss: FloatArray
+    labels_only_accuracy: FloatArray
+    all_rows_accuracy: FloatArray
+    labels_only_log_loss: FloatArray
+    all_rows_log_loss: FloatArray
 
     @property
     def harm_rate(self) -> float:
-        """Share of trials in which the safe model is worse by more than one point of accuracy."""
-        return float((self.safe_accuracy < self.supervised_accuracy - HARM).mean())
+        """Share of trials in which the unlabelled rows cost more than one point of accuracy."""
+        return float((self.all_rows_accuracy < self.labels_only_accuracy - HARM).mean())
 
     @property
     def accuracy_gain(self) -> tuple[float, float]:
-        """Mean gain of the safe model over trials, and its standard error."""
-        return _mean_and_error(self.safe_accuracy - self.supervised_accuracy)
+        """Mean gain from the unlabelled rows over trials, and its standard error."""
+        return _mean_and_error(self.all_rows_accuracy - self.labels_only_accuracy)
 
     @property
     def log_loss_gain(self) -> tuple[float, float]:
         """Mean fall of the log loss over trials, and its standard error."""
-        return _mean_and_error(self.supervised_log_loss - self.safe_log_loss)
+        return _mean_and_error(self.labels_only_log_loss - self.all_rows_log_loss)
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A learning curve of supervised against safe, and what follows from it."""
+    """A learning curve without and with unlabelled rows, and what follows from it.
+
+    Parameters
+    ----------
+    base_rate : float
+        Accuracy of always guessing the most frequent class.
+    """
 
     source: str
     target: str
@@ -58,6 +64,7 @@ class Evaluation:
     n_labelled: int
     n_test: int
     points: list[CurvePoint]
+    base_rate: float = 0.0
 
     @property
     def recommendation(self) -> str:
@@ -67,6 +74,11 @@ class Evaluation:
         harm = f"harm in {100 * np.mean([point.harm_rate for point in self.points]):.0f} % of trials"
         gains = [100 * point.accuracy_gain[0] for point in self.points]
         span = " to ".join(dict.fromkeys(f"{gain:+.1f}" for gain in (min(gains), max(gains))))
+        if all(point.all_rows_accuracy.mean() <= self.base_rate for point in self.points):
+            return (
+                f"No better than always guessing the most frequent class ({100 * self.base_rate:.0f} % right), with or "
+                "without the unlabelled rows: these columns do not tell the classes apart, or it takes more labels."
+            )
         if len(better) == len(self.points):
             return f"Yes, use the unlabelled rows: {span} points of accuracy, {harm}."
         if len(worse) == len(self.points):
@@ -84,7 +96,10 @@ class Evaluation:
                 "Use them if probabilities matter: the log loss falls with every number of labels, while accuracy does "
                 f"not clearly change ({span} points, {harm})."
             )
-        return f"It makes no clear difference here ({span} points of accuracy, {harm}): more labels would tell more."
+        return (
+            f"It makes no clear difference here ({span} points of accuracy, {harm}): "
+            "more labels would give a clearer answer."
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return means, bands and rates as plain values."""
@@ -93,11 +108,12 @@ class Evaluation:
             "target": self.target,
             "trials": self.n_trials,
             "test_rows": self.n_test,
+            "base_rate": self.base_rate,
             "points": [
                 {
                     "labelled": point.n_labelled,
-                    "supervised": _summary(point.supervised_accuracy, point.supervised_log_loss),
-                    "safe": _summary(point.safe_accuracy, point.safe_log_loss),
+                    "labels_only": _summary(point.labels_only_accuracy, point.labels_only_log_loss),
+                    "all_rows": _summary(point.all_rows_accuracy, point.all_rows_log_loss),
                     "accuracy_gain": point.accuracy_gain[0],
                     "accuracy_gain_error": point.accuracy_gain[1],
                     "harm_rate": point.harm_rate,
@@ -109,7 +125,7 @@ class Evaluation:
 
 
 def band(values: FloatArray) -> tuple[float, float]:
-    """Where the middle four fifths of trials lie."""
+    """The 10-90 % band of the trials."""
     low, high = np.quantile(values, [0.1, 0.9])
     return float(low), float(high)
 
@@ -144,15 +160,15 @@ def evaluate_table(
     sizes: Sequence[int],
     n_trials: int,
     seed: int,
-    tell: Callable[[float], None],
+    progress: Callable[[float], None],
 ) -> Evaluation:
-    """Hide all but some labels in each trial, fit, and score both models on labelled rows kept apart.
+    """Hide all but some labels in each trial, and score fits with and without unlabelled rows on held-out rows.
 
     Parameters
     ----------
     sizes : sequence of int
         Numbers of labels to keep.
-    tell : callable
+    progress : callable
         Called with the share of trials that are done.
     """
     check_sizes(table, sizes)
@@ -166,9 +182,11 @@ def evaluate_table(
         for place, size in enumerate(sizes):
             shown = train[draw_stratified(codes[train], size, generator)]
             scores[place, trial] = _score_trial(classifier, table, known[shown], known[test], generator)
-            tell((trial * len(sizes) + place + 1) / (n_trials * len(sizes)))
+            progress((trial * len(sizes) + place + 1) / (n_trials * len(sizes)))
     points = [CurvePoint(size, *scores[place].T) for place, size in enumerate(sizes)]
-    return Evaluation(table.source, table.target, n_trials, len(table.labels), len(known), _n_test(len(codes)), points)
+    base_rate = float(np.bincount(codes).max() / len(codes))
+    n_test = _n_test(len(codes))
+    return Evaluation(table.source, table.target, n_trials, len(table.labels), len(known), n_test, points, base_rate)
 
 
 def _n_test(n_labelled: int) -> int:
@@ -182,7 +200,7 @@ def _score_trial(
     test: IntArray,
     generator: np.random.Generator,
 ) -> tuple[float, float, float, float]:
-    """Fit with the labels of some rows; accuracies and log losses on test rows, supervised before safe."""
+    """Fit with the labels of some rows; accuracies and log losses on test rows, labels only before all rows."""
     hidden = np.setdiff1d(np.arange(len(table.labels)), np.concatenate([shown, test]))
     if len(hidden) > MOST_UNLABELLED:
         hidden = generator.choice(hidden, MOST_UNLABELLED, replace=False)
@@ -190,9 +208,11 @@ def _score_trial(
     labels = np.concatenate([table.labels[shown], np.full(len(hidden), UNLABELLED, dtype=object)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of one trial among many
-        fitted = clone(classifier).fit(table.features.iloc[rows], labels)
+        types = table.column_types
+        fitted = clone(classifier).fit(table.features.iloc[rows], labels, column_types=types)
+        labels_only = clone(classifier).fit(table.features.iloc[shown], table.labels[shown], column_types=types)
         features, truth = table.features.iloc[test], table.labels[test].astype(str)
-        models = (fitted.supervised_, fitted)
+        models = (labels_only, fitted)
         places = np.searchsorted(fitted.classes_, truth)
         accuracies = [model.score(features, truth) for model in models]
         of_truth = [model.predict_log_proba(features)[np.arange(len(test)), places] for model in models]
@@ -201,8 +221,7 @@ def _score_trial(
 
 
 def _mean_and_error(values: FloatArray) -> tuple[float, float]:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
-    return float(values.mean()), float(error)
+    return float(values.mean()), standard_error(values)
 
 
 def _is_clear(gain: tuple[float, float], sign: int = 1) -> bool:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 CAPTIONS = {
     "figure1": "Figure 1. Two moons: class densities, decision boundaries and soft labels",
-    "ranks_f1": "Average ranks in F1; bars join methods that cannot be told apart",
-    "ranks_log_loss": "Average ranks in log loss; bars join methods that cannot be told apart",
+    "ranks_f1": "Average ranks in F1; bars join methods that do not differ significantly",
+    "ranks_log_loss": "Average ranks in log loss; bars join methods that do not differ significantly",
 }
 
 

@@ -1,6 +1,6 @@
 """Rows in the partitions of Dask collections: one task for each partition, summaries added up in a tree.
 
-Nothing here is gathered but summaries and samples. What is kept with a part is the result of its last task, which Dask
+Nothing here is gathered but summaries and samples. The state of a block is the result of its last task, which Dask
 holds where it was computed; when a worker is lost, Dask computes it again from what led to it.
 """
 
@@ -21,9 +21,9 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.optimization import cull
 
 from safespn.network.structure import Structure
+from safespn.rows.blocks import BlockStates, RowBlock, Task
+from safespn.rows.lazy_block import LazyBlock, read
 from safespn.rows.memory import MemoryRows
-from safespn.rows.parts import Kept, Part, Task
-from safespn.rows.unread import Unread, read
 from safespn.typing import FloatArray, IntArray
 
 FAN_IN = 8
@@ -36,28 +36,28 @@ class DaskRows:
 
     Parameters
     ----------
-    parts : list of Delayed
-        Promises of :class:`Part`, or of how to read one, none of them empty.
-    counts : array of shape (n_parts, n_classes + 1)
-        Rows of each class and, last, of unknown class in each part.
-    weight_totals : array of shape (n_parts, n_classes + 1)
+    blocks : list of Delayed
+        Promises of :class:`RowBlock`, or of how to read one, none of them empty.
+    counts : array of shape (n_blocks, n_classes + 1)
+        Rows of each class and, last, of unknown class in each block.
+    weight_totals : array of shape (n_blocks, n_classes + 1)
     names : list of str
-        What to call each part in errors.
-    keeps : bool
-        Let Dask hold what is kept with the parts; otherwise it is computed again whenever it is needed.
+        What to call each block in errors.
+    persists : bool
+        Let Dask hold the states of the blocks; otherwise they are computed again whenever they are needed.
     """
 
     def __init__(
-        self, parts: list[Delayed], counts: IntArray, weight_totals: FloatArray, names: list[str], keeps: bool
+        self, blocks: list[Delayed], counts: IntArray, weight_totals: FloatArray, names: list[str], persists: bool
     ) -> None:
-        self.parts, self.names, self.keeps = parts, names, keeps
+        self.blocks, self.names, self.persists = blocks, names, persists
         self._counts, self._weight_totals = counts, weight_totals
         self._structures: dict[int, tuple[Structure, Delayed]] = {}
         self._dropped_later: Any = None
 
     @property
-    def n_parts(self) -> int:
-        return len(self.parts)
+    def n_blocks(self) -> int:
+        return len(self.blocks)
 
     @property
     def counts(self) -> IntArray:
@@ -67,23 +67,23 @@ class DaskRows:
     def weight_totals(self) -> FloatArray:
         return np.asarray(self._weight_totals.sum(axis=0))
 
-    def run(self, task: Task, structure: Structure, kept: Kept | None = None) -> tuple[Any, Kept]:
-        """Run a task on every part; return the sum of the summaries and promises of what each part keeps."""
+    def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
+        """Run a task on every block; return the sum of the summaries and promises of the new state of each block."""
         token, wiring = uuid4().hex, self._shared(structure)
         shared, layer = f"safespn-task-{token}", f"safespn-{token}"
-        steps = [f"safespn-part-{token}-{number}" for number in range(self.n_parts)]
+        steps = [f"safespn-block-{token}-{number}" for number in range(self.n_blocks)]
         tasks: dict[str, Any] = {shared: task}
-        for number, (step, part, label) in enumerate(zip(steps, self.parts, self.names, strict=True)):
-            tasks[step] = (_run, shared, wiring.key, part.key, kept[number].key if kept else None, label)
+        for number, (step, block, label) in enumerate(zip(steps, self.blocks, self.names, strict=True)):
+            tasks[step] = (_run, shared, wiring.key, block.key, states[number].key if states else None, label)
         sums = _add_in_tree(tasks, steps, token)
-        graph = HighLevelGraph.from_collections(layer, tasks, [wiring, *self.parts, *(kept or [])])
+        graph = HighLevelGraph.from_collections(layer, tasks, [wiring, *self.blocks, *(states or [])])
         promises = [Delayed(key, graph, layer=layer) for key in [*sums, *steps]]
         try:
-            if self.keeps:
+            if self.persists:
                 promises = list(dask.persist(*promises))
             # What led to this step is dropped after the next one has been handed over: a client of Dask sends word of
             # the former first, and then waits.
-            self._dropped_later = (kept, promises)
+            self._dropped_later = (states, promises)
             return _add(dask.compute(*promises[: len(sums)])), promises[len(sums) :]
         except Exception as error:
             raise explained(error, self.names, promises[len(sums) :]) from error
@@ -102,57 +102,57 @@ class DaskRows:
             known = self.fetch([*map(np.arange, counts[:-1].tolist()), np.arange(0)])
             return MemoryRows(known.table, known.codes, len(counts) - 1, known.weights)
         chosen = np.nonzero(self._counts[:, :-1].sum(axis=1))[0].tolist()
-        parts = dask.persist(*[delayed(_labelled)(self.parts[number]) for number in chosen])
+        blocks = dask.persist(*[delayed(_labelled)(self.blocks[number]) for number in chosen])
         without = np.append(np.ones(len(counts) - 1), 0)
         return DaskRows(
-            list(parts),
+            list(blocks),
             self._counts[chosen] * without.astype(np.intp),
             self._weight_totals[chosen] * without,
             [self.names[number] for number in chosen],
-            self.keeps,
+            self.persists,
         )
 
-    def fetch(self, places: Sequence[IntArray]) -> Part:
+    def fetch(self, places: Sequence[IntArray]) -> RowBlock:
         """Bring some rows into memory: for each class, and last for unknown class, numbers among the rows of it."""
         starts = np.cumsum(self._counts, axis=0) - self._counts
         wanted = []
-        for number, part in enumerate(self.parts):
+        for number, block in enumerate(self.blocks):
             ends = starts[number] + self._counts[number]
             inside = [
                 of_class[np.searchsorted(of_class, start) : np.searchsorted(of_class, end)] - start
                 for of_class, start, end in zip(places, starts[number], ends, strict=True)
             ]
             if any(len(of_class) for of_class in inside):
-                wanted.append((self.names[number], delayed(_fetch)(part, inside)))
-        found: list[Part] = compute(wanted)
+                wanted.append((self.names[number], delayed(_fetch)(block, inside)))
+        found: list[RowBlock] = compute(wanted)
         weights = None if found[0].weights is None else np.concatenate([each.weights for each in found])
-        return Part(
+        return RowBlock(
             np.concatenate([each.table for each in found]), np.concatenate([each.codes for each in found]), weights
         )
 
     def batches(self, n_rows: int, generator: np.random.Generator) -> Iterator[DaskRows]:
-        """Yield all parts once, in random order, as many at a time as hold about so many rows."""
-        order = generator.permutation(self.n_parts)
+        """Yield all blocks once, in random order, as many at a time as hold about so many rows."""
+        order = generator.permutation(self.n_blocks)
         seen = np.cumsum(self._counts.sum(axis=1)[order])
         n_batches = max(1, round(int(seen[-1]) / n_rows))
         ends = np.unique(np.searchsorted(seen, seen[-1] * np.arange(1, n_batches + 1) / n_batches) + 1)
         for start, end in pairwise([0, *ends.tolist()]):
             chosen = order[start:end]
-            parts, names = [self.parts[number] for number in chosen], [self.names[number] for number in chosen]
-            yield DaskRows(parts, self._counts[chosen], self._weight_totals[chosen], names, self.keeps)
+            blocks, names = [self.blocks[number] for number in chosen], [self.names[number] for number in chosen]
+            yield DaskRows(blocks, self._counts[chosen], self._weight_totals[chosen], names, self.persists)
 
-    def joined(self, kept: Kept, n_columns: int) -> Any:
-        """Join arrays that were kept, one for each part with its unlabelled rows only, into one lazy array."""
+    def concatenate_unlabelled(self, states: BlockStates, n_columns: int) -> Any:
+        """Concatenate states that are arrays over the unlabelled rows of each block into one lazy array."""
         arrays = [
-            da.from_delayed(delayed(_kept)(promise), shape=(int(count), n_columns), dtype=np.float64)
-            for promise, count in zip(kept, self._counts[:, -1], strict=True)
+            da.from_delayed(delayed(_state)(promise), shape=(int(count), n_columns), dtype=np.float64)
+            for promise, count in zip(states, self._counts[:, -1], strict=True)
         ]
         return da.concatenate(arrays)
 
-    def pairs(self, kept: Kept, of_unlabelled: FloatArray) -> Kept:
-        """Pair what is kept with each part with its share of an array over all unlabelled rows."""
+    def zip_with_unlabelled(self, states: BlockStates, of_unlabelled: FloatArray) -> BlockStates:
+        """Pair the state of each block with its share of an array over all unlabelled rows."""
         shares = np.split(of_unlabelled, np.cumsum(self._counts[:, -1])[:-1])
-        return [delayed(_pair)(promise, share) for promise, share in zip(kept, shares, strict=True)]
+        return [delayed(_pair)(promise, share) for promise, share in zip(states, shares, strict=True)]
 
 
 def compute(promises: Sequence[tuple[str, Delayed]]) -> list[Any]:
@@ -178,9 +178,9 @@ def explained(error: Exception, names: Sequence[str], promises: Sequence[Delayed
 
 
 def _run(
-    task: Task, structure: Structure, part: Part | Unread, before: tuple[Any, Any] | None, name: str
+    task: Task, structure: Structure, block: RowBlock | LazyBlock, before: tuple[Any, Any] | None, name: str
 ) -> tuple[Any, Any]:
-    rows = read(part)
+    rows = read(block)
     try:
         return task(structure, rows, None if before is None else before[1])
     except ValueError as error:
@@ -189,7 +189,7 @@ def _run(
 
 def _add_in_tree(tasks: dict[str, Any], steps: list[str], token: str) -> list[str]:
     """Add tasks that add up the summaries of steps, a few at a time; return the keys of the few sums that are left."""
-    # Apart from what is kept, so that only summaries travel between workers.
+    # Apart from the states, so that only summaries travel between workers.
     keys = [f"safespn-summary-{token}-{number}" for number in range(len(steps))]
     tasks.update({key: (_summary, step) for key, step in zip(keys, steps, strict=True)})
     level = 0
@@ -209,17 +209,17 @@ def _add(summaries: Sequence[Any]) -> Any:
     return None if summaries[0] is None else reduce(add, summaries)
 
 
-def _fetch(part: Part | Unread, places: list[IntArray]) -> Part:
-    rows = read(part)
+def _fetch(block: RowBlock | LazyBlock, places: list[IntArray]) -> RowBlock:
+    rows = read(block)
     return rows.take(rows.rows_at(places))
 
 
-def _labelled(part: Part | Unread) -> Part:
-    rows = read(part)
+def _labelled(block: RowBlock | LazyBlock) -> RowBlock:
+    rows = read(block)
     return rows.take(~rows.is_unlabelled)
 
 
-def _kept(result: tuple[Any, Any]) -> Any:
+def _state(result: tuple[Any, Any]) -> Any:
     return result[1]
 
 

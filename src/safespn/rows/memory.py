@@ -1,4 +1,4 @@
-"""Rows in memory: parts are views of the table, and threads work on them."""
+"""Rows in memory: blocks are views of the table, and threads work on them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from safespn.engine.backends import ROWS_PER_CALL
 from safespn.engine.threads import in_order, n_threads, single_threaded_blas
 from safespn.network.structure import Structure
-from safespn.rows.parts import ROWS_PER_PIECE, Kept, Part, Task
+from safespn.rows.blocks import BlockStates, RowBlock, Task
 from safespn.typing import AnyArray, FloatArray, IntArray
 
 
@@ -38,16 +39,16 @@ class MemoryRows:
         weights: FloatArray | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.whole, self.n_classes = Part(table, codes, weights), n_classes
+        self.whole, self.n_classes = RowBlock(table, codes, weights), n_classes
         self.n_threads = n_threads(len(table), n_jobs)
-        self.parts = [
+        self.blocks = [
             replace(self.whole.take(rows), number=number)
-            for number, rows in enumerate(self.whole.slices(ROWS_PER_PIECE))
+            for number, rows in enumerate(self.whole.slices(ROWS_PER_CALL))
         ]
 
     @property
-    def n_parts(self) -> int:
-        return len(self.parts)
+    def n_blocks(self) -> int:
+        return len(self.blocks)
 
     @cached_property
     def counts(self) -> IntArray:
@@ -61,30 +62,30 @@ class MemoryRows:
     def _strata(self) -> IntArray:
         return np.where(self.whole.is_unlabelled, self.n_classes, self.whole.codes)
 
-    def run(self, task: Task, structure: Structure, kept: Kept | None = None) -> tuple[Any, Kept]:
-        """Run a task on every part; return the sum of the summaries and what each part keeps."""
-        given = kept or [None] * self.n_parts
-        keeps: list[Any] = []
+    def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
+        """Run a task on every block; return the sum of the summaries and the new state of each block."""
+        before = states or [None] * self.n_blocks
+        after: list[Any] = []
 
         def summary(result: tuple[Any, Any]) -> Any:
-            keeps.append(result[1])
+            after.append(result[1])
             return result[0]
 
         def work(which: int) -> tuple[Any, Any]:
-            return task(structure, self.parts[which], given[which])
+            return task(structure, self.blocks[which], before[which])
 
         with single_threaded_blas():
-            threads = 1 if self.n_parts == 1 else self.n_threads
-            summaries = map(summary, in_order(work, range(self.n_parts), threads))
+            threads = 1 if self.n_blocks == 1 else self.n_threads
+            summaries = map(summary, in_order(work, range(self.n_blocks), threads))
             total = reduce(lambda ours, theirs: None if ours is None else add(ours, theirs), summaries)
-        return total, keeps
+        return total, after
 
     def labelled(self) -> MemoryRows:
         """Return the rows whose class is known."""
         known = self.whole.take(~self.whole.is_unlabelled)
         return MemoryRows(known.table, known.codes, self.n_classes, known.weights, self.n_threads)
 
-    def fetch(self, places: Sequence[IntArray]) -> Part:
+    def fetch(self, places: Sequence[IntArray]) -> RowBlock:
         """Return some rows: for each class, and last for unknown class, numbers among the rows of it."""
         if all(len(of_class) == count for of_class, count in zip(places, self.counts, strict=True)):
             return self.whole
@@ -97,11 +98,11 @@ class MemoryRows:
             batch = self.whole.take(np.sort(chosen))
             yield MemoryRows(batch.table, batch.codes, self.n_classes, batch.weights, self.n_threads)
 
-    def joined(self, kept: Kept, n_columns: int) -> FloatArray:
-        """Join arrays that were kept, one for each part with its unlabelled rows only, into one array."""
-        return np.concatenate(kept) if kept else np.empty((0, n_columns))
+    def concatenate_unlabelled(self, states: BlockStates, n_columns: int) -> FloatArray:
+        """Concatenate states that are arrays over the unlabelled rows of each block into one array."""
+        return np.concatenate(states) if states else np.empty((0, n_columns))
 
-    def pairs(self, kept: Kept, of_unlabelled: FloatArray) -> Kept:
-        """Pair what is kept with each part with its share of an array over all unlabelled rows."""
-        ends = np.cumsum([int(part.is_unlabelled.sum()) for part in self.parts])
-        return list(zip(kept, np.split(of_unlabelled, ends[:-1]), strict=True))
+    def zip_with_unlabelled(self, states: BlockStates, of_unlabelled: FloatArray) -> BlockStates:
+        """Pair the state of each block with its share of an array over all unlabelled rows."""
+        ends = np.cumsum([int(block.is_unlabelled.sum()) for block in self.blocks])
+        return list(zip(states, np.split(of_unlabelled, ends[:-1]), strict=True))

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from safespn.rows.parts import Part, Rows
+from safespn.foundation.stratified import share_places
+from safespn.rows.blocks import PartitionedRows, RowBlock
 from safespn.typing import FloatArray, IntArray
 
 
-def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
+def draw_sample(rows: PartitionedRows, size: int, generator: np.random.Generator) -> RowBlock:
     """Draw ``size`` rows, stratified by class, with weights that give the strata their shares of all rows.
 
     Weights are one on average: structure learning takes them as numbers of rows, and no more were seen. Labelled rows
     get at most half of the places, unless there are too few others. What is drawn depends on the order of the rows, not
-    on how they are divided into parts. Where there are no more rows than ``size``, all are returned.
+    on how they are divided into blocks. Where there are no more rows than ``size``, all are returned.
     """
     counts = rows.counts
     n_drawn = share_places(counts, size)
@@ -32,42 +33,32 @@ def draw_sample(rows: Rows, size: int, generator: np.random.Generator) -> Part:
     return replace(sample, weights=each * share[sample.codes])
 
 
-def share_places(counts: IntArray, size: int) -> IntArray:
-    """Share the places of a sample among the classes and the unlabelled rows (last); all rows if they are no more."""
-    if counts.sum() <= size:
-        return counts
-    n_labelled, n_unlabelled = int(counts[:-1].sum()), int(counts[-1])
-    of_labelled = min(n_labelled, max(size // 2, size - n_unlabelled))
-    shares = np.maximum(np.floor(counts[:-1] * (of_labelled / n_labelled)), np.minimum(counts[:-1], 1))
-    return np.append(shares, min(n_unlabelled, size - of_labelled)).astype(np.intp)
-
-
-def drop_weightless(part: Part) -> Part:
+def drop_weightless(block: RowBlock) -> RowBlock:
     """Drop rows of weight zero, so that they act as if they were not there."""
-    if part.weights is None:
-        return part
-    kept = part.take(part.weights > 0)
-    gone = sorted(set(part.codes[part.codes >= 0].tolist()) - set(kept.codes[kept.codes >= 0].tolist()))
+    if block.weights is None:
+        return block
+    kept = block.take(block.weights > 0)
+    gone = sorted(set(block.codes[block.codes >= 0].tolist()) - set(kept.codes[kept.codes >= 0].tolist()))
     if gone:
         raise ValueError(f"all labelled rows of class number {gone[0]} have weight zero")
     return kept
 
 
 def split_validation(
-    part: Part, share: float, generator: np.random.Generator
-) -> tuple[Part, tuple[FloatArray, IntArray]]:
+    block: RowBlock, share: float, generator: np.random.Generator
+) -> tuple[RowBlock, tuple[FloatArray, IntArray]]:
     """Set a share of the labelled rows of each class aside, but leave at least one row of each class.
 
     Returns
     -------
-    part : Part
+    block : RowBlock
         The other rows.
     table, codes : arrays
         Those set aside, and their classes.
     """
     chosen: list[int] = []
-    for code in range(int(part.codes.max()) + 1):
-        rows = generator.permutation(np.nonzero(part.codes == code)[0])
+    for code in range(int(block.codes.max()) + 1):
+        rows = generator.permutation(np.nonzero(block.codes == code)[0])
         chosen.extend(rows[: min(round(share * len(rows)), len(rows) - 1)].tolist())
-    kept = np.setdiff1d(np.arange(len(part.codes)), chosen)
-    return part.take(kept), (part.table[chosen], part.codes[chosen])
+    kept = np.setdiff1d(np.arange(len(block.codes)), chosen)
+    return block.take(kept), (block.table[chosen], block.codes[chosen])

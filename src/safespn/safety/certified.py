@@ -1,83 +1,121 @@
-"""The certified fit: maximise the worst case itself, smoothed, and keep only models whose exact worst case is positive.
+"""The certified fit: climb the worst case itself, and return only what has a positive one.
 
-The smoothed worst case replaces every minimum over classes by a soft one of temperature tau. Its gradient is that of
-the complete-data log-likelihood at soft labels ``q_mk`` proportional to ``exp(-c_mk / tau)``, so an EM step in which
-class network k sees row m with weight ``q_mk`` climbs it. Soft labels are averaged over iterations, which keeps the two
-players from chasing each other, and the temperature falls by stages. The exact worst case of every iterate is known
-from one pass; the best one is kept, and the supervised model is returned when none is positive.
+The worst case is a sum of minima over classes. Smoothed by a low temperature tau, its gradient is that of the
+complete-data log-likelihood at soft labels ``q_mk`` proportional to ``exp(-c_mk / tau)``, so an EM step in which class
+network k sees row m with weight ``q_mk`` climbs it. At the supervised model all gains are zero and these labels say
+nothing: the first step takes the model's own posteriors, and the pessimistic labels of every model that was tried
+since, kept or not, are averaged into them. That keeps the two players from chasing each other.
 
-The best worst case is more than safety asks for. In a last stage the model's own soft labels get a growing share, as
-long as the worst case stays above ``KEPT_SHARE`` of the best: a little of the margin buys likelihood.
+Every pass gives the exact worst case of the model that it tries. If that is above the best so far, the model is kept
+and the next step starts there, twice as long; if not, the next step starts where the last one did, half as long, with
+the soft labels that the failure taught. So the best worst case never falls, and every pass may be the last.
+
+The best worst case is more than safety asks for. In a last stage the model's own soft labels count for half, as long as
+the worst case stays above ``KEPT_SHARE`` of the best: a little of the margin buys likelihood.
 """
 
 from __future__ import annotations
 
-from safespn.engine.evidence import ResponseRule
-from safespn.safety.climb import Climber, Iterate
+from safespn.engine.evidence import SoftLabelUpdateRule
+from safespn.safety.certified_em import CertifiedEM, Iterate
 from safespn.safety.problem import SafeFit
 
-TEMPERATURES = (10.0, 3.0, 1.0, 0.3, 0.1)
-RELAXED_PESSIMISM = (0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
-RELAXED_TEMPERATURE = 0.3
-RELAXED_STEPS = 4
+TEMPERATURE = 0.05
+FIRST_RATE, RATE = 0.1, 0.2
+"""Share of the newest pessimistic labels in the average: before any model was kept, and after."""
+SMALLEST_STEP = 2.0**-20
+PATIENCE = 5
+"""Passes over which the gain is added up before it is judged."""
+SMALLEST_GAIN = 0.02
+"""The climb ends when the worst case rose by less than this share of itself: the last of it is mostly overfitting."""
+RELAXED_PESSIMISM, RELAXED_TEMPERATURE, RELAXED_RATE = 0.5, 0.3, 0.5
+RELAXED_STEPS = 6
+RELAXED_SHARE = 4
+"""The last stage has at most one in so many of all steps."""
 KEPT_SHARE = 0.9
+UNGUARDED_TEMPERATURES = (10.0, 3.0, 1.0, 0.3, 0.1)
 
 
-def fit_certified(climber: Climber, *, pessimism: float = 1.0, max_iter: int = 75, tol: float = 1e-5) -> SafeFit:
+def fit_certified(em: CertifiedEM, *, pessimism: float = 1.0, max_iter: int = 75, tol: float = 1e-5) -> SafeFit:
     """Learn a class network that is at least as likely as the supervised one for every labelling.
 
     Parameters
     ----------
-    climber : Climber
-        Makes the steps; it stands at the supervised model.
+    em : CertifiedEM
+        Makes the steps, starting from the supervised model.
     pessimism : float
         Share of the pessimistic soft labels; the rest are the model's own. At 0 this is plain EM. Below 1 the last
         model is returned, certified or not.
     max_iter : int
-        EM steps in all, over the stages of falling temperature; the last stage adds a few.
+        EM steps in all, at most.
     tol : float
-        A stage ends early when the worst case per row rises by less than this many nats.
+        The fit ends early when the worst case per row rises by less than this many nats per step, or hardly any more.
     """
-    supervised = climber.position
-    best = supervised
-    n_steps = max(1, max_iter // len(TEMPERATURES))
+    if pessimism < 1:
+        return _unguarded(em, pessimism, max_iter, tol)
+    n_relaxed = min(RELAXED_STEPS, max_iter // RELAXED_SHARE)
+    best, converged = _climb(em, max_iter - n_relaxed, tol)
+    if n_relaxed and best.worst_case > 0:
+        best = _relax(em, best, n_relaxed)
+    return em.result(best, converged)
+
+
+def _climb(em: CertifiedEM, n_steps: int, tol: float) -> tuple[Iterate, bool]:
+    """Maximise the worst case; return the best model and whether its worst case has stopped rising."""
+    best, size = em.position, 1.0
+    # The labels of the first step are those of the start, the supervised model's own.
+    rule = SoftLabelUpdateRule(1.0, TEMPERATURE, rate=0.0)
+    values = []
+    for number in range(1, n_steps + 1):
+        is_first = best.worst_case <= 0
+        upcoming = SoftLabelUpdateRule(1.0, TEMPERATURE, FIRST_RATE if is_first else RATE)
+        value = em.step(rule, upcoming if number < n_steps else None, best, size)
+        rule = upcoming
+        if value > best.worst_case:
+            best, size = em.position, min(1.0, 2 * size)
+        else:
+            size = max(size / 2, SMALLEST_STEP)
+        values.append(best.worst_case)
+        if number > PATIENCE:
+            gain = best.worst_case - values[-1 - PATIENCE]
+            if gain < max(PATIENCE * tol * em.problem.total_weight, SMALLEST_GAIN * best.worst_case):
+                return best, True
+    return best, False
+
+
+def _relax(em: CertifiedEM, best: Iterate, n_steps: int) -> Iterate:
+    """Trust the model's own soft labels more, as long as most of the worst case is kept."""
+    enough, size = KEPT_SHARE * best.worst_case, 1.0
+    em.move_to(best.parameters)
+    rule = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, rate=1.0)
+    for number in range(1, n_steps + 1):
+        upcoming = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, RELAXED_RATE)
+        value = em.step(rule, upcoming if number < n_steps else None, best, size)
+        rule = upcoming
+        if value >= enough:
+            best = em.position
+        else:
+            size /= 2
+    return best
+
+
+def _unguarded(em: CertifiedEM, pessimism: float, max_iter: int, tol: float) -> SafeFit:
+    """Make full steps at falling temperatures, whatever becomes of the worst case, and return the last model."""
+    n_steps = max(1, max_iter // len(UNGUARDED_TEMPERATURES))
     converged = False
 
-    def rule(temperature: float, n_made: int) -> ResponseRule:
-        return ResponseRule(pessimism, temperature, 1.0 if pessimism == 0 else (n_made + 1) ** -0.5)
+    def rule(temperature: float, n_made: int) -> SoftLabelUpdateRule:
+        return SoftLabelUpdateRule(pessimism, temperature, 1.0 if pessimism == 0 else (n_made + 1) ** -0.5)
 
-    for stage, temperature in enumerate(TEMPERATURES):
+    for stage, temperature in enumerate(UNGUARDED_TEMPERATURES):
         last = -float("inf")
         for made in range(1, n_steps + 1):
-            number = len(climber.history)
-            upcoming = [temperature] * (n_steps - made) + list(TEMPERATURES[stage + 1 :])
-            guess = rule(upcoming[0], number + 1) if upcoming else None
-            value = climber.step(rule(temperature, number), guess, best)
-            if value > best.worst_case or pessimism < 1:
-                best = climber.position
-            converged = abs(value - last) < tol * climber.problem.total_weight
+            number = len(em.history)
+            upcoming = [temperature] * (n_steps - made) + list(UNGUARDED_TEMPERATURES[stage + 1 :])
+            next_rule = rule(upcoming[0], number + 1) if upcoming else None
+            value = em.step(rule(temperature, number), next_rule, em.position)
+            converged = abs(value - last) < tol * em.problem.total_weight
             last = value
             if converged:
                 break
-    if pessimism == 1 and best is not supervised:
-        best = _relax(climber, best)
-    return climber.result(best, converged)
-
-
-def _relax(climber: Climber, best: Iterate) -> Iterate:
-    """Trust the model's own soft labels more and more, as long as most of the worst case is kept."""
-    enough = KEPT_SHARE * best.worst_case
-    climber.move_to(best.parameters)
-    # The first step forgets where the soft labels were.
-    rules = [
-        ResponseRule(pessimism, RELAXED_TEMPERATURE, 1.0 if pessimism == RELAXED_PESSIMISM[0] and step == 0 else 0.5)
-        for pessimism in RELAXED_PESSIMISM
-        for step in range(RELAXED_STEPS)
-    ]
-    for number, (rule, guess) in enumerate(zip(rules, [*rules[1:], None], strict=True), start=1):
-        value = climber.step(rule, guess, best)
-        if number % RELAXED_STEPS == 0:
-            if not value >= enough:
-                break
-            best = climber.position
-    return best
+    return em.result(em.position, converged)

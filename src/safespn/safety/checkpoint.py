@@ -1,15 +1,20 @@
 """Steps of a fit on disk, so that an interrupted fit goes on where it was, with the same result.
 
 The folder holds one file with the parameters and the record of every step so far, and for the last and the best step
-the soft labels of every part, each written by whoever has the part. A folder of a step is complete before it gets its
+the soft labels of every block, each written by whoever has the block. A folder of a step is complete before it gets its
 name. A fit that goes on makes the same decisions again from the record, and continues when the record ends.
+
+Nothing in the folder is believed: what is read is checked, and the certificate is computed anew from it. Nothing is
+removed but what was made here.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import time
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,17 +23,22 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from safespn.network.structure import Parameters, Structure
-from safespn.rows.parts import Kept, Part
+from safespn.exceptions import CheckpointError, CheckpointWarning
+from safespn.foundation.folder_lock import NAME as LOCK_NAME
+from safespn.foundation.folder_lock import FolderInUseError, FolderLock
+from safespn.network.structure import Parameters, Structure, describe
+from safespn.rows.blocks import BlockStates
+from safespn.safety.checkpoint_tasks import ReadSoftLabels, RowDigests, WriteSoftLabels
 from safespn.safety.problem import Problem
-from safespn.safety.tasks import RowState
+from safespn.typing import AnyArray
 
 SHARE_OF_TIME = 0.05
 """Share of its time that a fit spends on writing steps down, at most."""
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used for this fit."""
+FORMAT = 2
+STEPS_FILE = "steps.safetensors"
+OWN_FOLDER, OWN_FILE = re.compile(r"(step|unfinished)-\d{6,}"), re.compile(r"\d+\.npy")
+SAME = 1e-6
+"""Relative difference up to which two models are the same: sums are rounded differently on other machines."""
 
 
 @dataclass(frozen=True)
@@ -37,108 +47,187 @@ class PastStep:
 
     parameters: Parameters
     entry: dict[str, Any]
-    kept: Kept
+    states: BlockStates
 
 
 class Journal:
     """Writes steps down in a folder, and knows those of an interrupted fit.
 
+    Use it as a context: the folder is held meanwhile. Steps are removed by :meth:`close`.
+
     Parameters
     ----------
     folder : Path
+    problem : Problem
     supervised : Parameters
         The model that the fit starts from.
-    identity : dict
-        Plain values that tell this fit from others.
+    settings : dict
+        Plain values that tell this fit from others of the same rows.
+
+    Raises
+    ------
+    CheckpointError
+        If the folder cannot be written or is in use, or holds steps that are damaged or belong to another fit.
     """
 
-    def __init__(self, folder: Path, supervised: Parameters, identity: dict[str, Any]) -> None:
-        self.folder, self.supervised = folder, supervised
-        self.identity = json.loads(json.dumps(identity))
+    def __init__(self, folder: Path, problem: Problem, supervised: Parameters, settings: dict[str, Any]) -> None:
+        self.folder, self.problem, self.supervised = folder, problem, supervised
+        self._origin = _origin(problem, supervised)
         self._steps: list[tuple[Parameters, dict[str, Any]]] = []
         self._numbers: list[int] = []
-        self._written, self._cost = time.monotonic(), 0.0
-        newest = max(folder.glob("step-*"), default=None)
-        if newest is not None:
-            self._read(newest)
+        self._written, self._cost, self._fails = time.monotonic(), 0.0, False
+        self._made_folder = not folder.exists()
+        self._lock = self._hold()
+        try:
+            digests = sorted(problem.run(RowDigests())[0])
+            identity = {"format": FORMAT, "rows": digests, "settings": settings}
+            self.identity = json.loads(json.dumps(identity))
+            newest = max(self._own_folders("step"), default=None)
+            if newest is not None:
+                self._read(newest)
+        except BaseException:
+            self._release()
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._release()
+
+    def _hold(self) -> FolderLock:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FolderLock(self.folder)
+        except FolderInUseError as error:
+            raise CheckpointError(
+                f"checkpoint {self.folder}: another fit that still runs uses this folder; choose another one"
+            ) from error
+        except OSError as error:
+            self._remove_folder()
+            raise CheckpointError(
+                f"checkpoint {self.folder}: the folder cannot be written ({error.strerror}); choose another one"
+            ) from error
+        foreign = sorted(each.name for each in self.folder.iterdir() if not self._is_own(each))
+        if foreign:
+            shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+            warnings.warn(
+                f"checkpoint {self.folder}: the folder holds other things ({shown}), which are left alone",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+        return lock
+
+    def _release(self) -> None:
+        self._lock.release()
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        """Remove the folder if it is empty and was made here."""
+        if self._made_folder:
+            with suppress(OSError):
+                self.folder.rmdir()
+
+    def _is_own(self, path: Path) -> bool:
+        is_own_folder = OWN_FOLDER.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+        return bool(is_own_folder) or path.name == LOCK_NAME
+
+    def _own_folders(self, kind: str = "") -> list[Path]:
+        return [each for each in self.folder.glob(f"{kind}*-*") if each.name != LOCK_NAME and self._is_own(each)]
 
     def knows(self, number: int) -> bool:
         """Whether the interrupted fit made this step."""
         return number <= len(self._steps) and bool(self._numbers)
 
-    def step(self, number: int, problem: Problem, start: Kept) -> PastStep:
+    def step(self, number: int, start: BlockStates) -> PastStep:
         """Return a step of the interrupted fit."""
         parameters, entry = self._steps[number - 1]
-        kept: Kept = start
+        states: BlockStates = start
         if number in self._numbers:
-            _, kept = problem.run(_ReadSoftLabels(str(self._newest / f"{number}")), start)
+            _, states = self.problem.run(ReadSoftLabels(str(self._newest / f"{number}")), start)
         if number == len(self._steps):
             self._numbers = []
-        return PastStep(parameters, entry, kept)
+        return PastStep(parameters, entry, states)
 
-    def write(
-        self, number: int, parameters: Parameters, entry: dict[str, Any], kept: dict[int, Kept], problem: Problem
-    ) -> None:
-        """Note a step, and write all of them down if it is time; ``kept`` has the soft labels that must survive."""
+    def write(self, number: int, parameters: Parameters, entry: dict[str, Any], states: dict[int, BlockStates]) -> None:
+        """Note a step, and write all of them down if it is time; ``states`` has the soft labels that must survive."""
         self._steps.append((parameters, entry))
         started = time.monotonic()
-        if started - self._written < self._cost / SHARE_OF_TIME:
+        if self._fails or started - self._written < self._cost / SHARE_OF_TIME:
             return
-        target = self.folder / f"step-{number:06d}"
-        unfinished = self.folder / f"unfinished-{number:06d}"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        for which, of_step in kept.items():
-            (unfinished / f"{which}").mkdir(parents=True)
-            problem.run(_WriteSoftLabels(str(unfinished / f"{which}")), of_step)
-        tensors = {
-            f"{step}.{name}": array for step, (each, _) in enumerate(self._steps) for name, array in _arrays(each)
-        }
-        tensors |= {f"supervised.{name}": array for name, array in _arrays(self.supervised)}
-        record = {
-            "identity": self.identity,
-            "entries": [entry for _, entry in self._steps],
-            "numbers": [which for which in kept if which],
-        }
-        save_file(tensors, unfinished / "steps.safetensors", metadata={"record": json.dumps(record)})
-        unfinished.rename(target)
-        for older in self.folder.glob("*-*"):
+        target, unfinished = self.folder / f"step-{number:06d}", self.folder / f"unfinished-{number:06d}"
+        try:
+            _remove(unfinished)
+            self._write(unfinished, states)
+            unfinished.rename(target)
+        except (OSError, SafetensorError) as error:
+            self._fails = True
+            _remove(unfinished)
+            warnings.warn(
+                f"checkpoint {self.folder}: step {number} cannot be written ({error}); the fit goes on, but could not "
+                "be taken up again after this step",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+            return
+        for older in self._own_folders():
             if older != target:
-                shutil.rmtree(older, ignore_errors=True)
+                _remove(older)
         self._written = time.monotonic()
         self._cost = self._written - started
 
+    def _write(self, folder: Path, states: dict[int, BlockStates]) -> None:
+        for which, of_step in states.items():
+            (folder / f"{which}").mkdir(parents=True)
+            self.problem.run(WriteSoftLabels(str(folder / f"{which}")), of_step)
+        tensors = {f"origin.{name}": array for name, array in self._origin.items()}
+        for number, (parameters, _) in enumerate(self._steps):
+            tensors |= {f"{number}.{name}": array for name, array in _arrays(parameters).items()}
+        record = {
+            "identity": self.identity,
+            "entries": [entry for _, entry in self._steps],
+            "numbers": [which for which in states if which],
+        }
+        save_file(tensors, folder / STEPS_FILE, metadata={"record": json.dumps(record)})
+
     def close(self) -> None:
         """Remove what was written: the fit is complete."""
-        for each in self.folder.glob("*-*"):
-            shutil.rmtree(each, ignore_errors=True)
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
+        for each in self._own_folders():
+            _remove(each)
+        self._made_folder = True
 
     def _read(self, newest: Path) -> None:
-        file = newest / "steps.safetensors"
+        file = newest / STEPS_FILE
         try:
             tensors = load_file(file)
             record = json.loads(_metadata(file)["record"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            identity, entries, numbers = record["identity"], record["entries"], record["numbers"]
+            same = identity == self.identity and _same(tensors, self._origin)
+        except (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
+            raise CheckpointError(f"checkpoint {newest}: {file.name} cannot be read ({error}); delete it") from error
+        if not same:
             raise CheckpointError(
-                f"checkpoint {self.folder}: {file.name} cannot be read ({error}); delete it"
-            ) from error
-        if record["identity"] != self.identity or not self._starts_at(tensors):
-            raise CheckpointError(
-                f"checkpoint {self.folder} belongs to a fit of other rows or settings; delete it or choose another path"
+                f"checkpoint {newest} belongs to a fit of other rows or settings; delete it or choose another path"
             )
-        n_leaves = len(self.supervised.leaves)
-        self._steps = [
-            (_parameters(tensors, f"{step}", n_leaves), entry) for step, entry in enumerate(record["entries"])
-        ]
-        self._numbers, self._newest = record["numbers"], newest
+        try:
+            self._steps = _checked_steps(self.problem.structure, self.supervised, tensors, entries, numbers)
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise CheckpointError(f"checkpoint {newest}: {file.name} is damaged ({error}); delete it") from error
+        self._numbers, self._newest = numbers, newest
 
-    def _starts_at(self, tensors: dict[str, Any]) -> bool:
-        """Whether the interrupted fit started from the same supervised model, up to rounding."""
-        return all(
-            f"supervised.{name}" in tensors and np.allclose(tensors[f"supervised.{name}"], array, rtol=1e-6)
-            for name, array in _arrays(self.supervised)
-        )
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of steps: the files that are written here, and folders that are empty then."""
+    with suppress(OSError):
+        for of_step in folder.iterdir():
+            if of_step.name.isdigit() and of_step.is_dir() and not of_step.is_symlink():
+                for file in of_step.iterdir():
+                    if OWN_FILE.fullmatch(file.name):
+                        file.unlink()
+                with suppress(OSError):
+                    of_step.rmdir()
+        (folder / STEPS_FILE).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _metadata(file: Path) -> dict[str, str]:
@@ -148,31 +237,65 @@ def _metadata(file: Path) -> dict[str, str]:
         return dict(opened.metadata())
 
 
-def _arrays(parameters: Parameters) -> list[tuple[str, Any]]:
-    leaves = [(f"leaves.{index}", np.ascontiguousarray(values)) for index, values in enumerate(parameters.leaves)]
-    return [("log_weights", np.ascontiguousarray(parameters.log_weights)), *leaves]
+def _arrays(parameters: Parameters) -> dict[str, AnyArray]:
+    leaves = {f"leaves.{index}": np.ascontiguousarray(values) for index, values in enumerate(parameters.leaves)}
+    return {"log_weights": np.ascontiguousarray(parameters.log_weights), **leaves}
 
 
-def _parameters(tensors: dict[str, Any], prefix: str, n_leaves: int) -> Parameters:
-    leaves = tuple(tensors[f"{prefix}.leaves.{index}"] for index in range(n_leaves))
-    return Parameters(tensors[f"{prefix}.log_weights"], leaves)
+def _origin(problem: Problem, supervised: Parameters) -> dict[str, AnyArray]:
+    """What a fit starts from besides its rows: the supervised model and the prior."""
+    prior = problem.prior
+    arrays: dict[str, Any] = {
+        **_arrays(supervised),
+        "weight_prior": prior.weight_prior,
+        "min_variance": prior.leaves.min_variance,
+        "category_prior": prior.leaves.category_prior,
+        "covariance_prior": prior.leaves.covariance_prior,
+    }
+    if prior.leaves.covariance_target is not None:
+        arrays["covariance_target"] = prior.leaves.covariance_target
+    if prior.pseudo_data is not None:
+        arrays["edge_counts"] = prior.pseudo_data.edge_counts
+        arrays |= {f"leaf_counts.{index}": counts for index, counts in enumerate(prior.pseudo_data.leaf_counts)}
+    return {name: np.array(values, dtype=np.float64, ndmin=1) for name, values in arrays.items()}
 
 
-@dataclass(frozen=True)
-class _WriteSoftLabels:
-    folder: str
+def _same(tensors: dict[str, AnyArray], origin: dict[str, AnyArray]) -> bool:
+    """Whether the interrupted fit started from the same models, up to rounding."""
+    written = {name.removeprefix("origin."): values for name, values in tensors.items() if name.startswith("origin.")}
+    return set(written) == set(origin) and all(
+        written[name].shape == values.shape
+        and np.allclose(
+            written[name], values, rtol=SAME, atol=SAME**2 * np.abs(values[np.isfinite(values)]).max(initial=0)
+        )
+        for name, values in origin.items()
+    )
 
-    def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[None, RowState]:
-        np.save(Path(self.folder) / f"{part.number}.npy", kept.soft_labels)
-        return None, kept
 
-
-@dataclass(frozen=True)
-class _ReadSoftLabels:
-    folder: str
-
-    def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[None, RowState]:
-        soft_labels = np.load(Path(self.folder) / f"{part.number}.npy")
-        if soft_labels.shape != kept.soft_labels.shape:
-            raise CheckpointError(f"soft labels in {self.folder} have another shape than part {part.number}; delete it")
-        return None, RowState(kept.rival, soft_labels)
+def _checked_steps(
+    structure: Structure, supervised: Parameters, tensors: dict[str, AnyArray], entries: Any, numbers: Any
+) -> list[tuple[Parameters, dict[str, Any]]]:
+    """Steps as they were written; a ValueError if they cannot have been."""
+    if not isinstance(entries, list) or not entries or not isinstance(numbers, list) or len(entries) not in numbers:
+        raise ValueError("it lists no steps, or no soft labels of the last one")
+    if not all(type(number) is int and 0 < number <= len(entries) for number in numbers):
+        raise ValueError(f"it lists soft labels of steps {numbers} of {len(entries)}")
+    steps = []
+    for position, entry in enumerate(entries):
+        values = [entry[name] for name in ("objective", "contrast", "worst_case")]
+        if not all(isinstance(value, (int, float)) and value < np.inf for value in values):
+            raise ValueError(f"step {position + 1} has a record that is not a number")
+        arrays = {name: tensors[f"{position}.{name}"] for name in _arrays(supervised)}
+        for name, like in _arrays(supervised).items():
+            if arrays[name].shape != like.shape or arrays[name].dtype != like.dtype:
+                raise ValueError(f"step {position + 1} has {name} of another shape than the network")
+            if np.isnan(arrays[name]).any():
+                raise ValueError(f"step {position + 1} has {name} that are not numbers")
+        log_weights, *leaves = arrays.values()
+        if np.abs(structure.sum_over_edges(np.exp(log_weights)) - 1).max() > SAME:
+            raise ValueError(f"step {position + 1} has weights that do not add up to one")
+        parameters = Parameters(log_weights, tuple(leaves))
+        steps.append((parameters, entry))
+    for number in numbers:
+        describe(structure, steps[number - 1][0])  # refuses variances, covariances and probabilities that are none
+    return steps

@@ -20,8 +20,8 @@ from functools import reduce
 
 import numpy as np
 
-from safespn.engine.evidence import gains
-from safespn.safety.soft_labels import log_of
+from safespn.foundation.posteriors import gains
+from safespn.foundation.simplex import log_of
 from safespn.typing import FloatArray, IntArray
 
 LARGEST_GRADIENT = 1e6
@@ -39,9 +39,9 @@ def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
     return _finite_if_all_skipped(labelled[np.arange(len(classes)), classes])
 
 
-def contrast(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:
+def contrast(joint: FloatArray, reference: FloatArray, soft_labels: FloatArray) -> FloatArray:
     """Each row's part of the contrast at given soft labels, in nats, shape (n_rows,)."""
-    return _finite_if_all_skipped(gains(_log_mean(joint, soft_labels), _log_mean(rival, soft_labels)))
+    return _finite_if_all_skipped(gains(_log_mean(joint, soft_labels), _log_mean(reference, soft_labels)))
 
 
 def _log_mean(joint: FloatArray, soft_labels: FloatArray) -> FloatArray:
@@ -53,11 +53,12 @@ def _log_mean(joint: FloatArray, soft_labels: FloatArray) -> FloatArray:
     # Where the soft labels leave out the likely classes, or all are impossible, only the log domain is exact.
     doubtful = ~(total > SMALLEST_TOTAL)
     if doubtful.any():
-        result[doubtful] = np.logaddexp.reduce(joint[doubtful] + log_of(soft_labels[doubtful]), axis=1)
+        with np.errstate(invalid="ignore"):
+            result[doubtful] = np.logaddexp.reduce(joint[doubtful] + log_of(soft_labels[doubtful]), axis=1)
     return np.asarray(result)
 
 
-def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: FloatArray) -> FloatArray:
+def soft_label_gradient(joint: FloatArray, reference: FloatArray, soft_labels: FloatArray) -> FloatArray:
     """Gradient of the contrast in the soft labels, ``A_mk / S[u_m, q_m] - B_mk / S+[u_m, q_m]``; finite for any input.
 
     Computed in the log domain; at a wrong corner it grows beyond all bounds and is clipped.
@@ -66,11 +67,11 @@ def soft_label_gradient(joint: FloatArray, rival: FloatArray, soft_labels: Float
 
     def ratio(values: FloatArray) -> FloatArray:
         total = np.logaddexp.reduce(values + log_labels, axis=1, keepdims=True)
-        reference = np.where(np.isfinite(total), total, values.max(axis=1, keepdims=True))
-        reference = np.where(np.isfinite(reference), reference, 0.0)
-        return np.exp(np.minimum(values - reference, np.log(LARGEST_GRADIENT)))
+        offset = np.where(np.isfinite(total), total, values.max(axis=1, keepdims=True))
+        offset = np.where(np.isfinite(offset), offset, 0.0)
+        return np.exp(np.minimum(values - offset, np.log(LARGEST_GRADIENT)))
 
-    return np.asarray(ratio(joint) - ratio(rival))
+    return np.asarray(ratio(joint) - ratio(reference))
 
 
 def _finite_if_all_skipped(values: FloatArray) -> FloatArray:

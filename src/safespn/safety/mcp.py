@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from safespn.network.structure import Parameters
-from safespn.safety.objective import improve
-from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
-from safespn.safety.tasks import Assessment, Descend
+from safespn.safety.problem import Comparison, Problem, ProblemSource, SafeFit, ValidationScore
+from safespn.safety.supervised import STEPS_ON_PARAMETERS, improve
+from safespn.safety.tasks import Assessment, SoftLabelStep
 from safespn.typing import FloatArray
 
-STEPS_ON_PARAMETERS = 5
 PATIENCE = 10
 """Iterations without a better validation score before early stopping."""
 
@@ -49,30 +48,30 @@ def fit_mcp(
         the contrast at its own soft labels is not negative, and the supervised model is returned if there is none.
     """
     comparison = Comparison(problem, supervised, conditional)
-    kept = best_kept = comparison.start if soft_labels is None else comparison.at(soft_labels)
+    states = best_states = comparison.start if soft_labels is None else comparison.at(soft_labels)
     parameters, best, best_score = supervised, supervised, -np.inf
     history: list[dict[str, Any]] = []
     converged, n_without_gain, last = False, 0, -np.inf
     for iteration in range(1, max_iter + 1):
-        expectation = problem.expectation(kept, conditional=conditional)
+        source = ProblemSource(problem, states, conditional=conditional)
         parameters = improve(
-            expectation, parameters, problem.prior, conditional=conditional, max_iter=STEPS_ON_PARAMETERS, tol=tol
+            source, parameters, problem.prior, conditional=conditional, max_iter=STEPS_ON_PARAMETERS, tol=tol
         )
-        assessment = comparison.assess(parameters, kept)
+        assessment = comparison.assess(parameters, states)
         value = assessment.contrast
         score = value if validation_score is None else validation_score(parameters)
         history.append(_record(assessment, validation_score, score))
         n_without_gain += 1
         if value >= 0 and (validation_score is None or score > best_score):
-            best, best_kept, best_score, n_without_gain = parameters, kept, score, 0
+            best, best_states, best_score, n_without_gain = parameters, states, score, 0
         converged = abs(value - last) < tol * problem.total_weight
         last = value
         if converged or (validation_score is not None and n_without_gain >= PATIENCE):
             break
-        _, kept = problem.run(Descend(parameters, step_size / np.sqrt(iteration), conditional), kept)
+        _, states = problem.run(SoftLabelStep(parameters, step_size / np.sqrt(iteration), conditional), states)
     if conditional and validation_score is not None and best_score < validation_score(supervised):
         best = supervised
-    return SafeFit(best, best_kept, history, converged, fallback=best is supervised)
+    return SafeFit(best, best_states, history, converged, fallback=best is supervised)
 
 
 def _record(assessment: Assessment, validates: object, score: float) -> dict[str, Any]:

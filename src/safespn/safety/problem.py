@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from safespn.engine.statistics import Statistics
 from safespn.learning.parameters import Prior
 from safespn.network.structure import Parameters, Structure
-from safespn.rows.parts import Kept, Rows, Task
-from safespn.safety.tasks import Assess, Assessment, Expect, Free, SetSoftLabels, Start
+from safespn.rows.blocks import BlockStates, PartitionedRows, Task
+from safespn.safety.tasks import Assess, Assessment, EStep, InitStates, SetSoftLabels, TakeSoftLabels
 from safespn.typing import FloatArray, IntArray
 
 
@@ -22,13 +23,13 @@ class Problem:
     ----------
     structure : Structure
         Of a network whose root has one child per class.
-    rows : Rows
+    rows : PartitionedRows
     prior : Prior
         What every parameter update respects.
     """
 
     structure: Structure
-    rows: Rows
+    rows: PartitionedRows
     prior: Prior = field(default_factory=Prior)
 
     @property
@@ -56,33 +57,30 @@ class Problem:
     def labelled_weight(self) -> float:
         return float(self.rows.weight_totals[:-1].sum())
 
-    def labelled_part(self) -> Problem:
+    def labelled_problem(self) -> Problem:
         """Return the problem without its unlabelled rows."""
         return Problem(self.structure, self.rows.labelled(), self.prior)
 
-    def run(self, task: Task, kept: Kept | None = None) -> tuple[Any, Kept]:
-        """Run a task on every part of the rows."""
-        return self.rows.run(task, self.structure, kept)
+    def run(self, task: Task, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
+        """Run a task on every block of the rows."""
+        return self.rows.run(task, self.structure, states)
 
-    def soft_labels(self, kept: Kept) -> Any:
+    def soft_labels(self, states: BlockStates) -> Any:
         """Soft labels of the unlabelled rows, shape (n_unlabelled, n_classes); a lazy array for rows in Dask."""
-        return self.rows.joined(self.run(Free(), kept)[1], self.n_classes)
-
-    def expectation(
-        self, kept: Kept | None = None, *, tilt: float = 1.0, conditional: bool = False
-    ) -> ProblemExpectation:
-        """Rows that enter by their soft labels, or by their known classes if none are given; see :class:`Expect`."""
-        return ProblemExpectation(self, kept, tilt, conditional)
+        return self.rows.concatenate_unlabelled(self.run(TakeSoftLabels(), states)[1], self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
-class ProblemExpectation:
-    """The rows of a problem as the fits of parameters see them."""
+class ProblemSource:
+    """The rows of a problem as the fits of parameters see them.
+
+    Rows enter by the soft labels of their states, or by their known classes if none are given; see :class:`EStep`.
+    """
 
     problem: Problem
-    kept: Kept | None
-    tilt: float
-    conditional: bool
+    states: BlockStates | None = None
+    tilt: float = 1.0
+    conditional: bool = False
 
     @property
     def structure(self) -> Structure:
@@ -93,8 +91,8 @@ class ProblemExpectation:
         return self.problem.total_weight
 
     def statistics(self, parameters: Parameters, n_passes: int = 1) -> Statistics:
-        task = Expect(parameters, self.tilt, self.conditional, n_passes * self.problem.rows.n_parts)
-        summary: Statistics = self.problem.run(task, self.kept)[0]
+        task = EStep(parameters, self.tilt, self.conditional, n_passes * self.problem.rows.n_blocks)
+        summary: Statistics = self.problem.run(task, self.states)[0]
         return summary
 
 
@@ -110,21 +108,25 @@ class Comparison:
 
     Attributes
     ----------
-    start : Kept
-        A :class:`safespn.safety.tasks.RowState` for each part, with the supervised model's own soft labels.
+    start : BlockStates
+        A :class:`safespn.safety.tasks.RowState` for each block, with the supervised model's own soft labels.
     """
 
     def __init__(self, problem: Problem, supervised: Parameters, conditional: bool = False) -> None:
         self.problem, self.supervised, self.conditional = problem, supervised, conditional
-        _, self.start = problem.run(Start(supervised, conditional))
 
-    def at(self, soft_labels: FloatArray) -> Kept:
+    @cached_property
+    def start(self) -> BlockStates:
+        # Takes a pass over the rows: not made where states are at hand already.
+        return self.problem.run(InitStates(self.supervised, self.conditional))[1]
+
+    def at(self, soft_labels: FloatArray) -> BlockStates:
         """Return the row states at given soft labels of the unlabelled rows, shape (n_unlabelled, n_classes)."""
-        return self.problem.run(SetSoftLabels(), self.problem.rows.pairs(self.start, soft_labels))[1]
+        return self.problem.run(SetSoftLabels(), self.problem.rows.zip_with_unlabelled(self.start, soft_labels))[1]
 
-    def assess(self, parameters: Parameters, kept: Kept | None = None) -> Assessment:
+    def assess(self, parameters: Parameters, states: BlockStates | None = None) -> Assessment:
         """Gains of a model over the supervised one, at the soft labels given or those of the start."""
-        summary: Assessment = self.problem.run(Assess(parameters, self.conditional), kept or self.start)[0]
+        summary: Assessment = self.problem.run(Assess(parameters, self.conditional), states or self.start)[0]
         return summary
 
 
@@ -134,8 +136,8 @@ class SafeFit:
 
     Parameters
     ----------
-    kept : Kept
-        A :class:`safespn.safety.tasks.RowState` for each part of the rows, with the final soft labels.
+    states : BlockStates
+        A :class:`safespn.safety.tasks.RowState` for each block of the rows, with the final soft labels.
     history : list of dict
         For each iteration: objective, contrast at the soft labels and worst case (in nats), validation score if any.
     fallback : bool
@@ -143,7 +145,7 @@ class SafeFit:
     """
 
     parameters: Parameters
-    kept: Kept
+    states: BlockStates
     history: list[dict[str, Any]]
     converged: bool
     fallback: bool

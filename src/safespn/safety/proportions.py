@@ -17,14 +17,12 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.optimize import linprog
 
-from safespn.engine.evidence import gains
+from safespn.foundation.posteriors import gains
 from safespn.network.structure import Parameters
-from safespn.safety.objective import improve
-from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
+from safespn.safety.problem import Comparison, Problem, ProblemSource, SafeFit, ValidationScore
+from safespn.safety.supervised import STEPS_ON_PARAMETERS, improve
 from safespn.safety.tasks import Posteriors, UnlabelledWeights
 from safespn.typing import FloatArray, IntArray
-
-STEPS_ON_PARAMETERS = 5
 
 
 def proportion_interval(counts: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -88,21 +86,26 @@ def _worst_of_two(gains: FloatArray, lower: FloatArray, upper: FloatArray, weigh
 
 def log_posteriors(problem: Problem, parameters: Parameters) -> FloatArray:
     """Log class posteriors of all unlabelled rows, gathered, shape (n_unlabelled, n_classes)."""
-    gathered: FloatArray = problem.rows.joined(problem.run(Posteriors(parameters))[1], problem.n_classes)
+    gathered: FloatArray = problem.rows.concatenate_unlabelled(
+        problem.run(Posteriors(parameters))[1], problem.n_classes
+    )
     return gathered
 
 
 def restricted_worst_case(
-    comparison: Comparison, parameters: Parameters, confidence: float
+    comparison: Comparison, parameters: Parameters, confidence: float, labelled_gain: float
 ) -> tuple[float, FloatArray]:
     """Worst case over soft labels with plausible proportions, in nats, and those soft labels."""
     problem = comparison.problem
     lower, upper = proportion_interval(problem.class_counts, confidence)
     each = gains(log_posteriors(problem, parameters), log_posteriors(problem, comparison.supervised))
-    weights = problem.rows.joined(problem.run(UnlabelledWeights())[1], 1)[:, 0]
+    weights = problem.rows.concatenate_unlabelled(problem.run(UnlabelledWeights())[1], 1)[:, 0]
+    if np.isnan(each).any():
+        # Where a model gives no number nothing is certain, also if the worst soft labels elude it.
+        return np.nan, np.full_like(each, 1 / problem.n_classes)
     soft_labels = worst_soft_labels(each, lower, upper, weights)
     per_row = np.where(soft_labels > 0, soft_labels * np.where(soft_labels > 0, each, 0.0), 0.0).sum(axis=1)
-    return comparison.assess(parameters).labelled_gain + float(per_row @ weights), soft_labels
+    return labelled_gain + float(per_row @ weights), soft_labels
 
 
 def fit_proportion_certified(
@@ -117,33 +120,31 @@ def fit_proportion_certified(
 ) -> SafeFit:
     """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
 
-    The worst soft labels so far are averaged (fictitious play), some L-BFGS steps answer them, and the iterate with the
+    The worst soft labels so far are averaged (fictitious play), L-BFGS steps follow, and the iterate with the
     best exact restricted worst case is kept; the supervised model is returned when none is positive. ``max_iter``
     counts the steps on the parameters.
     """
     comparison = Comparison(problem, supervised, conditional=True)
     parameters, best, best_value = supervised, supervised, 0.0
-    _, soft_labels = restricted_worst_case(comparison, supervised, confidence)
+    _, soft_labels = restricted_worst_case(comparison, supervised, confidence, labelled_gain=0.0)
     average = np.exp(log_posteriors(problem, supervised))
-    kept = best_kept = comparison.start
+    states = best_states = comparison.start
     history: list[dict[str, Any]] = []
     converged = False
     for iteration in range(1, max(2, max_iter // STEPS_ON_PARAMETERS + 1)):
         target = pessimism * soft_labels + (1 - pessimism) * np.exp(log_posteriors(problem, parameters))
         average = average + (target - average) / (iteration + 1)
-        kept = comparison.at(average)
-        expectation = problem.expectation(kept, tilt=0.0, conditional=True)
-        parameters = improve(
-            expectation, parameters, problem.prior, conditional=True, max_iter=STEPS_ON_PARAMETERS, tol=tol
-        )
-        value, soft_labels = restricted_worst_case(comparison, parameters, confidence)
-        contrast = comparison.assess(parameters, kept).contrast
-        history.append({"objective": value, "contrast": contrast, "worst_case": value})
+        states = comparison.at(average)
+        source = ProblemSource(problem, states, tilt=0.0, conditional=True)
+        parameters = improve(source, parameters, problem.prior, conditional=True, max_iter=STEPS_ON_PARAMETERS, tol=tol)
+        assessment = comparison.assess(parameters, states)
+        value, soft_labels = restricted_worst_case(comparison, parameters, confidence, assessment.labelled_gain)
+        history.append({"objective": value, "contrast": assessment.contrast, "worst_case": value})
         if validation_score is not None:
             history[-1]["validation_score"] = validation_score(parameters)
         if value > best_value or pessimism < 1:
-            best, best_value, best_kept = parameters, value, kept
+            best, best_value, best_states = parameters, value, states
         if iteration > 5 and abs(value - history[-2]["worst_case"]) < tol * problem.total_weight:
             converged = True
             break
-    return SafeFit(best, best_kept, history, converged, fallback=best is supervised)
+    return SafeFit(best, best_states, history, converged, fallback=best is supervised)

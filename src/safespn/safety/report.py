@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -16,9 +16,14 @@ class SafetyReport:
         The method that was used.
     objective : str
         What was compared: "generative" (joint log density) or "discriminative" (class posteriors).
+    network : str
+        What the model consists of, in words.
     n_labelled, n_unlabelled : int
     worst_case : float
         Least gain in log-likelihood over all labellings of the unlabelled rows that the promise covers, in nats.
+    density_gain, posterior_loss : float
+        The two parts of the worst case, ``density_gain - posterior_loss``: the gain in log density of all rows, and the
+        most that the class posteriors can have lost, in nats.
     contrast : float
         Gain at the final soft labels, in nats.
     labelled_gain : float
@@ -35,15 +40,24 @@ class SafetyReport:
 
     safety: str
     objective: str
+    network: str
     n_labelled: int
     n_unlabelled: int
     worst_case: float
+    density_gain: float
+    posterior_loss: float
     contrast: float
     labelled_gain: float
     certified: bool
     fallback: bool
     disagreement: float
     promises: list[str]
+
+    def without_unlabelled_rows(self) -> SafetyReport:
+        """Return the report of the supervised model itself."""
+        report = replace(self, n_unlabelled=0, worst_case=0.0, density_gain=0.0, posterior_loss=0.0, contrast=0.0)
+        report = replace(report, labelled_gain=0.0, certified=True, fallback=False, disagreement=0.0)
+        return replace(report, promises=supervised_promises())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain Python values."""
@@ -54,8 +68,11 @@ class SafetyReport:
         rows = f"{self.n_labelled} labelled rows, {self.n_unlabelled} unlabelled"
         lines = [
             f"Safety report ({self.safety}, {self.objective}; {rows})",
+            f"  model                {self.network}",
             f"  certified            {'yes' if self.certified else 'no'}{returned}",
             f"  worst case           {self.worst_case:+.4g} nats",
+            f"    from the density   {self.density_gain:+.4g} nats",
+            f"    from posteriors    {-self.posterior_loss:+.4g} nats, at worst",
             f"  at the soft labels   {self.contrast:+.4g} nats",
             f"  on labelled rows     {self.labelled_gain:+.4g} nats",
             f"  predictions changed  {100 * self.disagreement:.1f} % of the unlabelled rows",

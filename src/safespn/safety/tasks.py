@@ -1,4 +1,4 @@
-"""What safe fits ask of the rows, as pure functions of one part: see :mod:`safespn.rows.parts`.
+"""What safe fits ask of the rows, as pure functions of one block: see :mod:`safespn.rows.blocks`.
 
 Rows with a known class take part like the others, with soft labels that are certain and never move.
 """
@@ -6,47 +6,46 @@ Rows with a known class take part like the others, with soft labels that are cer
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 
 from safespn.engine import backends, passes
 from safespn.engine.bound import BoundNetwork, bind
-from safespn.engine.evidence import Evidence, Response, ResponseRule, gains, optimistic
+from safespn.engine.evidence import Evidence, SoftLabelUpdate, SoftLabelUpdateRule
 from safespn.engine.statistics import Statistics
+from safespn.foundation.posteriors import gains, log_posterior, posterior
+from safespn.foundation.simplex import log_of, project_simplex
 from safespn.network.structure import Parameters, Structure
-from safespn.rows.parts import ROWS_PER_PIECE, Part
+from safespn.rows.blocks import RowBlock
 from safespn.safety.contrast import contrast, labelled_gains, soft_label_gradient, worst_gains
-from safespn.safety.soft_labels import log_of, log_posterior, project_simplex
 from safespn.typing import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class RowState:
-    """What a safe fit keeps with the rows of a part.
+    """What a safe fit keeps with the rows of a block.
 
     Parameters
     ----------
-    rival : array of shape (n_rows, n_classes)
+    reference : array of shape (n_rows, n_classes)
         Class joint, or log posteriors, of the supervised model.
     soft_labels : array of shape (n_rows, n_classes)
     """
 
-    rival: FloatArray
+    reference: FloatArray
     soft_labels: FloatArray
 
     def at(self, rows: BoolArray, of_rows: FloatArray) -> RowState:
         """Return the state with other soft labels in some of the rows."""
         soft_labels = self.soft_labels.copy()
         soft_labels[rows] = of_rows
-        return RowState(self.rival, soft_labels)
+        return RowState(self.reference, soft_labels)
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """Gains of a model over the supervised one, in nats; they add over parts.
+    """Gains of a model over the supervised one, in nats; they add over blocks.
 
     Parameters
     ----------
@@ -56,6 +55,8 @@ class Assessment:
         Gain at the soft labels.
     labelled_gain : float
         Gain on the labelled rows alone, which is part of both.
+    density_gain : float
+        Gain in the log density of all rows, whatever their classes; computed where models are assessed in full.
     n_changed : int
         Unlabelled rows that the two models predict differently.
     magnitude : float
@@ -65,6 +66,7 @@ class Assessment:
     worst_case: float = 0.0
     contrast: float = 0.0
     labelled_gain: float = 0.0
+    density_gain: float = 0.0
     n_changed: int = 0
     magnitude: float = 0.0
 
@@ -73,6 +75,7 @@ class Assessment:
             self.worst_case + other.worst_case,
             self.contrast + other.contrast,
             self.labelled_gain + other.labelled_gain,
+            self.density_gain + other.density_gain,
             self.n_changed + other.n_changed,
             self.magnitude + other.magnitude,
         )
@@ -85,7 +88,7 @@ class WithParameters:
     parameters: Parameters
 
     def network(self, structure: Structure) -> BoundNetwork:
-        """Bind the parameters, once for all parts."""
+        """Bind the parameters, once for all blocks."""
         bound: BoundNetwork | None = self.__dict__.get("_network")
         if bound is None:
             bound = bind(structure, self.parameters)
@@ -97,29 +100,31 @@ class WithParameters:
 
 
 @dataclass(frozen=True)
-class Start(WithParameters):
-    """Keep a row state with the part: the supervised model's class joint and its own soft labels."""
+class InitStates(WithParameters):
+    """Initial state of the rows: the supervised model's class joint and its own soft labels."""
 
     conditional: bool = False
 
-    def __call__(self, structure: Structure, part: Part, kept: None) -> tuple[None, RowState]:
-        joint = passes.log_joint(self.network(structure), part.table, n_jobs=1)
-        state = RowState(view(joint, self.conditional), np.eye(joint.shape[1])[part.codes])
-        free = part.is_unlabelled
-        return None, state.at(free, optimistic(joint[free]))
+    def __call__(self, structure: Structure, block: RowBlock, state: None) -> tuple[None, RowState]:
+        joint = passes.log_joint(self.network(structure), block.table, n_jobs=1)
+        initial = RowState(view(joint, self.conditional), np.eye(joint.shape[1])[block.codes])
+        free = block.is_unlabelled
+        return None, initial.at(free, posterior(joint[free]))
 
 
 class SetSoftLabels:
-    """Replace the soft labels of the unlabelled rows; keeps pairs of a row state and the new ones."""
+    """Replace the soft labels of the unlabelled rows; the state is a pair of a row state and the new ones."""
 
-    def __call__(self, structure: Structure, part: Part, kept: tuple[RowState, FloatArray]) -> tuple[None, RowState]:
-        state, soft_labels = kept
-        return None, state.at(part.is_unlabelled, soft_labels)
+    def __call__(
+        self, structure: Structure, block: RowBlock, state: tuple[RowState, FloatArray]
+    ) -> tuple[None, RowState]:
+        before, soft_labels = state
+        return None, before.at(block.is_unlabelled, soft_labels)
 
 
 @dataclass(frozen=True)
-class Expect(WithParameters):
-    """Expected statistics at the soft labels kept with the part, or at the known classes if nothing is kept.
+class EStep(WithParameters):
+    """E-step: expected statistics at the block's soft labels, or at the known classes if it has no state.
 
     With a ``tilt`` of 1 soft labels are read as in the paper, ``log S[u, q] = logsumexp_k(a_k + log q_k)``; with 0
     class network k sees row m with weight ``q_mk``.
@@ -129,17 +134,19 @@ class Expect(WithParameters):
     conditional: bool = False
     n_passes: int = 1
 
-    def __call__(self, structure: Structure, part: Part, kept: RowState | None) -> tuple[Statistics, RowState | None]:
-        if kept is None:
-            known = part.codes[:, None] == np.arange(structure.n_root_edges)
-            log_labels = np.where(known | part.is_unlabelled[:, None], 0.0, -np.inf)
+    def __call__(
+        self, structure: Structure, block: RowBlock, state: RowState | None
+    ) -> tuple[Statistics, RowState | None]:
+        if state is None:
+            known = block.codes[:, None] == np.arange(structure.n_root_edges)
+            log_labels = np.where(known | block.is_unlabelled[:, None], 0.0, -np.inf)
         else:
-            log_labels = log_of(kept.soft_labels)
+            log_labels = log_of(state.soft_labels)
         evidence = Evidence(log_labels, self.tilt, self.conditional)
         statistics = passes.statistics(
-            self.network(structure), part.table, evidence, part.weights, n_passes=self.n_passes, n_jobs=1
+            self.network(structure), block.table, evidence, block.weights, n_passes=self.n_passes, n_jobs=1
         )
-        return statistics, kept
+        return statistics, state
 
 
 @dataclass(frozen=True)
@@ -148,102 +155,103 @@ class Assess(WithParameters):
 
     conditional: bool = False
 
-    def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[Assessment, RowState]:
-        joint = view(passes.log_joint(self.network(structure), part.table, n_jobs=1), self.conditional)
-        of_part = assess(part, kept, joint)
-        free = part.is_unlabelled
-        changed = joint[free].argmax(axis=1) != kept.rival[free].argmax(axis=1)
-        magnitude = float(np.abs(kept.rival[np.isfinite(kept.rival)]).sum())
-        return of_part + Assessment(n_changed=int(changed.sum()), magnitude=magnitude), kept
+    def __call__(self, structure: Structure, block: RowBlock, state: RowState) -> tuple[Assessment, RowState]:
+        joint = view(passes.log_joint(self.network(structure), block.table, n_jobs=1), self.conditional)
+        of_block = assess(block, state, joint)
+        free = block.is_unlabelled
+        changed = joint[free].argmax(axis=1) != state.reference[free].argmax(axis=1)
+        magnitude = float(np.abs(state.reference[np.isfinite(state.reference)]).sum())
+        density_gain = 0.0 if self.conditional else _density_gain(block, joint, state.reference)
+        return of_block + Assessment(
+            density_gain=density_gain, n_changed=int(changed.sum()), magnitude=magnitude
+        ), state
+
+
+def _density_gain(block: RowBlock, joint: FloatArray, reference: FloatArray) -> float:
+    """Gain in the log density of a block's rows; a row that both models make impossible adds nothing."""
+    with np.errstate(invalid="ignore"):  # a NaN stays one, and is never certified
+        densities = [np.logaddexp.reduce(values, axis=1)[:, None] for values in (joint, reference)]
+    each = gains(*densities)[:, 0]
+    each = np.where(np.isposinf(each), 0.0, each)
+    return float(each.sum() if block.weights is None else each @ block.weights)
 
 
 @dataclass(frozen=True)
 class Posteriors(WithParameters):
     """Keep the log class posteriors of the unlabelled rows; of equally probable classes where none is possible."""
 
-    def __call__(self, structure: Structure, part: Part, kept: Any) -> tuple[None, FloatArray]:
-        table = part.table[part.is_unlabelled]
+    def __call__(self, structure: Structure, block: RowBlock, state: Any) -> tuple[None, FloatArray]:
+        table = block.table[block.is_unlabelled]
         if len(table) == 0:
             return None, np.empty((0, structure.n_root_edges))
         joint = passes.log_joint(self.network(structure), table, n_jobs=1)
-        return None, log_of(optimistic(joint))
+        return None, log_posterior(joint)
 
 
 class UnlabelledWeights:
     """Keep the weights of the unlabelled rows, shape (n_unlabelled, 1)."""
 
-    def __call__(self, structure: Structure, part: Part, kept: Any) -> tuple[None, FloatArray]:
-        weights = np.ones(len(part.codes)) if part.weights is None else part.weights
-        return None, weights[part.is_unlabelled, None]
+    def __call__(self, structure: Structure, block: RowBlock, state: Any) -> tuple[None, FloatArray]:
+        weights = np.ones(len(block.codes)) if block.weights is None else block.weights
+        return None, weights[block.is_unlabelled, None]
 
 
 @dataclass(frozen=True)
-class Climb(WithParameters):
-    """One pass of the certified fit: assess the model at the soft labels before, let them answer, and expect.
+class CertifiedEStep(WithParameters):
+    """One pass of the certified fit: assess the model, update the soft labels, and an E-step at the updated ones.
 
     Without a rule the model is only assessed.
     """
 
-    rule: ResponseRule | None = None
+    rule: SoftLabelUpdateRule | None = None
     n_passes: int = 1
 
-    def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[Ascent, RowState]:
-        # In pieces that stay in cache, however long the part is.
-        results = [
-            self._piece(structure, part.take(rows), RowState(kept.rival[rows], kept.soft_labels[rows]))
-            for rows in part.slices(ROWS_PER_PIECE)
-        ]
-        ascent = reduce(add, [of_piece for of_piece, _ in results])
-        if self.rule is None:
-            return ascent, kept
-        return ascent, RowState(kept.rival, passes.joined([soft_labels for _, soft_labels in results]))
-
-    def _piece(self, structure: Structure, part: Part, kept: RowState) -> tuple[Ascent, FloatArray]:
+    def __call__(self, structure: Structure, block: RowBlock, state: RowState) -> tuple[EStepResult, RowState]:
         network = self.network(structure)
         if self.rule is None:
-            joint = passes.log_joint(network, part.table, n_jobs=1)
-            return Ascent(assess(part, kept, joint), None), kept.soft_labels
-        response = Response(kept.rival, kept.soft_labels, part.is_unlabelled, self.rule)
-        statistics, joint, soft_labels = passes.respond(
-            network, part.table, response, part.weights, n_passes=self.n_passes, n_jobs=1
+            joint = passes.log_joint(network, block.table, n_jobs=1)
+            return EStepResult(assess(block, state, joint), None), state
+        update = SoftLabelUpdate(state.reference, state.soft_labels, block.is_unlabelled, self.rule)
+        statistics, joint, soft_labels = passes.statistics_after_update(
+            network, block.table, update, block.weights, n_passes=self.n_passes, n_jobs=1
         )
-        return Ascent(assess(part, kept, joint), statistics), soft_labels
+        return EStepResult(assess(block, state, joint), statistics), RowState(state.reference, soft_labels)
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
+class EStepResult:
     """What a pass of the certified fit leaves: how good the model is, and which way it goes on."""
 
     assessment: Assessment
     statistics: Statistics | None
 
-    def __add__(self, other: Ascent) -> Ascent:
+    def __add__(self, other: EStepResult) -> EStepResult:
         if self.statistics is None or other.statistics is None:
-            return Ascent(self.assessment + other.assessment, None)
-        return Ascent(self.assessment + other.assessment, self.statistics + other.statistics)
+            return EStepResult(self.assessment + other.assessment, None)
+        return EStepResult(self.assessment + other.assessment, self.statistics + other.statistics)
 
 
 @dataclass(frozen=True)
-class Descend(WithParameters):
+class SoftLabelStep(WithParameters):
     """Move the soft labels of the unlabelled rows down the contrast's slope and back on the simplex."""
 
     step_size: float = 0.1
     conditional: bool = False
 
-    def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[None, RowState]:
-        free = part.is_unlabelled
+    def __call__(self, structure: Structure, block: RowBlock, state: RowState) -> tuple[None, RowState]:
+        free = block.is_unlabelled
         if not free.any():
-            return None, kept
-        joint = view(passes.log_joint(self.network(structure), part.table[free], n_jobs=1), self.conditional)
-        slope = soft_label_gradient(joint, kept.rival[free], kept.soft_labels[free])
-        return None, kept.at(free, project_simplex(kept.soft_labels[free] - self.step_size * slope))
+            return None, state
+        joint = view(passes.log_joint(self.network(structure), block.table[free], n_jobs=1), self.conditional)
+        slope = soft_label_gradient(joint, state.reference[free], state.soft_labels[free])
+        return None, state.at(free, project_simplex(state.soft_labels[free] - self.step_size * slope))
 
 
-class Free:
+class TakeSoftLabels:
     """Keep nothing but the soft labels of the unlabelled rows."""
 
-    def __call__(self, structure: Structure, part: Part, kept: RowState) -> tuple[None, FloatArray]:
-        return None, kept.soft_labels[part.is_unlabelled]
+    def __call__(self, structure: Structure, block: RowBlock, state: RowState) -> tuple[None, FloatArray]:
+        return None, state.soft_labels[block.is_unlabelled]
 
 
 def view(joint: FloatArray, conditional: bool) -> FloatArray:
@@ -251,21 +259,21 @@ def view(joint: FloatArray, conditional: bool) -> FloatArray:
     return log_posterior(joint) if conditional else joint
 
 
-def assess(part: Part, kept: RowState, joint: FloatArray) -> Assessment:
-    """Worst case, contrast and labelled gain of a part's rows from what is compared of the model's class joint."""
-    weights = np.empty(0) if part.weights is None else part.weights
-    if backends.is_loaded():
+def assess(block: RowBlock, state: RowState, joint: FloatArray) -> Assessment:
+    """Worst case, contrast and labelled gain of a block's rows from what is compared of the model's class joint."""
+    weights = np.empty(0) if block.weights is None else block.weights
+    if backends.is_compiled():
         from safespn.safety.contrast_kernel import gain_totals
 
         # Arrays that came from another process may be read-only, for which numba would compile once more.
-        arrays = (joint, kept.rival, kept.soft_labels, part.codes, weights)
+        arrays = (joint, state.reference, state.soft_labels, block.codes, weights)
         return Assessment(*gain_totals(*(np.require(array, requirements=["C", "W"]) for array in arrays)))
-    each = gains(joint, kept.rival)
-    known = np.nonzero(part.codes >= 0)[0]
-    of_labelled = labelled_gains(each[known], part.codes[known])
+    each = gains(joint, state.reference)
+    known = np.nonzero(block.codes >= 0)[0]
+    of_labelled = labelled_gains(each[known], block.codes[known])
     worst = worst_gains(each)
     worst[known] = of_labelled
-    at_labels = contrast(joint, kept.rival, kept.soft_labels)
-    if part.weights is None:
+    at_labels = contrast(joint, state.reference, state.soft_labels)
+    if block.weights is None:
         return Assessment(float(worst.sum()), float(at_labels.sum()), float(of_labelled.sum()))
     return Assessment(float(worst @ weights), float(at_labels @ weights), float(of_labelled @ weights[known]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from safespn.tables.column_types import ColumnType
-from safespn.tables.errors import TableError
+from safespn.exceptions import TableError
+from safespn.foundation.column_types import ColumnType
 from safespn.tables.prediction import columns_for, features_for
 from safespn.tables.reading import TableFile, open_table
-from safespn.tables.training import UNLABELLED, ColumnChoices, TrainingTable, read_training_table
-from safespn.tables.writing import result_writer
+from safespn.tables.training import UNLABELLED, ColumnChoices, TrainingTable, check_id, read_training_table
+from safespn.tables.writing import result_writer, without_formula
 
 __all__ = [
     "UNLABELLED",
@@ -16,9 +16,11 @@ __all__ = [
     "TableError",
     "TableFile",
     "TrainingTable",
+    "check_id",
     "columns_for",
     "features_for",
     "open_table",
     "read_training_table",
     "result_writer",
+    "without_formula",
 ]

@@ -16,6 +16,9 @@ MISSING_MARKERS = frozenset(
     {"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "Null", "null", "None", "<NA>", "."}
 )
 """Texts that stand for a missing cell."""
+_AMOUNT = re.compile(r"([+-]?)[$€£¥]? ?(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)? ?[$€£¥]?")
+"""A number with the sign of a currency, or with thousands grouped by commas."""
+_SWAPPED_MARKS = str.maketrans(",.", ".,")
 _WHOLE_WITH_ZEROS = re.compile(r"([+-]?\d+)\.0*")
 
 
@@ -31,11 +34,14 @@ class Cells:
         Each cell as text, "" where missing; None if the file holds numbers.
     rows : array of shape (n_rows,), optional
         Numbers of the rows in the file, counted from 0; without it these are all rows.
+    amount : tuple of str and float, optional
+        A text such as $1,234 that was read as a number, and that number.
     """
 
     numbers: FloatArray
     written: AnyArray | None = None
     rows: IntArray | None = None
+    amount: tuple[str, float] | None = None
 
     @cached_property
     def texts(self) -> AnyArray:
@@ -92,10 +98,15 @@ def cells_of(
     texts = ["" if text in missing else text for text in texts]
     with_points = texts if decimal == "." else [text.replace(decimal, ".") for text in texts]
     numbers = np.array(pd.to_numeric(pd.Series(with_points, dtype=object), errors="coerce"), dtype=np.float64)
+    amount = None
+    for place in np.nonzero(np.isnan(numbers))[0]:
+        number = _amount(texts[place], decimal)
+        if number is not None:
+            amount, numbers[place] = amount or (texts[place], number), number
     # A marker such as -999 is also meant where the file writes -999.0.
     for place in np.nonzero(np.isin(numbers, marked_numbers))[0]:
         texts[place], numbers[place] = "", np.nan
-    return Cells(np.append(numbers, np.nan)[places], _taken(texts, places), rows)
+    return Cells(np.append(numbers, np.nan)[places], _taken(texts, places), rows, amount)
 
 
 def _taken(distinct: Sequence[str | None], places: IntArray) -> AnyArray:
@@ -109,6 +120,12 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _amount(text: str, decimal: str) -> float | None:
+    """Read a number with the sign of a currency or with grouped thousands; None if it is something else."""
+    found = _AMOUNT.fullmatch(text if decimal == "." else text.translate(_SWAPPED_MARKS))
+    return float(found[1] + found[2].replace(",", "") + (found[3] or "")) if found else None
 
 
 def _number_text(value: float) -> str:

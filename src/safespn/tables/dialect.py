@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from safespn.tables.errors import TableError
+from safespn.exceptions import TableError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20
 """How much of a file is looked at."""
-_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_LINE_BREAKS = re.compile(r"\s*[\r\n]+\s*")
 _POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
@@ -28,8 +36,8 @@ class Dialect:
     decimal: str
     names: tuple[str, ...]
     """Column names; a column without one is called by its number."""
-    header_line: int
-    """Line of the column names, counted from 1; empty lines may stand before it."""
+    n_empty_lines: int
+    """Empty lines before the column names."""
     has_rows: bool
 
     @property
@@ -45,31 +53,34 @@ class Dialect:
         return notes
 
 
-def find_dialect(path: Path) -> Dialect:
-    """Look at the beginning of a text file."""
+def find_dialect(path: Path, name: Path) -> Dialect:
+    """Look at the beginning of a text file; ``name`` is named in errors."""
     with path.open("rb") as file:
         content = file.read(HEAD_BYTES)
     if not content.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise TableError(f"{path}: the file is empty; expected a line of column names and rows below it")
-    encoding, text = _decode(path, content)
+        raise TableError(f"{name}: the file is empty; expected a line of column names and rows below it")
+    encoding, text = _decode(name, content)
     is_whole = len(content) < HEAD_BYTES
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=""))
     lines = lines if is_whole or len(lines) == 1 else lines[:-1]
-    separator = max(SEPARATORS, key=lambda mark: _evenness(lines, mark))
-    rows = _rows(lines, separator)
-    names = tuple(name.strip() or f"column {number}" for number, name in enumerate(rows[0], start=1))
-    header_line = next(number for number, line in enumerate(lines, start=1) if line.strip())
-    return Dialect(
-        encoding, separator, _decimal(rows[1:], separator), names, header_line, len(rows) > 1 or not is_whole
-    )
+    n_empty = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    separator = max(SEPARATORS, key=lambda mark: _evenness(lines[n_empty:], mark))
+    rows = _rows(lines[n_empty:], separator)
+    names = tuple(on_one_line(cell) or f"column {number}" for number, cell in enumerate(rows[0], start=1))
+    return Dialect(encoding, separator, _decimal(rows[1:], separator), names, n_empty, len(rows) > 1 or not is_whole)
 
 
-def _decode(path: Path, content: bytes) -> tuple[str, str]:
+def on_one_line(name: str) -> str:
+    """Column names as they are called: line breaks, which spreadsheets write into wide headers, are spaces."""
+    return _LINE_BREAKS.sub(" ", name.strip())
+
+
+def _decode(name: Path, content: bytes) -> tuple[str, str]:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
             return encoding, content.decode(encoding, errors="ignore")
     if b"\0" in content:
-        raise TableError(f"{path}: this is neither a CSV nor a Parquet file (it holds zero bytes)")
+        raise TableError(f"{name}: this is neither a CSV nor a Parquet file (it holds zero bytes)")
     try:
         # An incomplete letter at the end is where the beginning was cut off.
         return "utf-8", codecs.getincrementaldecoder("utf-8")().decode(content)
@@ -78,10 +89,13 @@ def _decode(path: Path, content: bytes) -> tuple[str, str]:
 
 
 def _rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+    limit = csv.field_size_limit(2 * HEAD_BYTES)
     try:
         return [row for row in csv.reader(lines, delimiter=separator) if row] or [[""]]
     except csv.Error:
         return [[""]]
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _evenness(lines: Sequence[str], separator: str) -> tuple[float, int]:

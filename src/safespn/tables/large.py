@@ -15,9 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from safespn.rows.sampling import share_places
-from safespn.tables.column_types import MOST_CATEGORIES, ColumnType
-from safespn.tables.errors import TableError
+from safespn.exceptions import TableError
+from safespn.foundation.column_types import MOST_CATEGORIES, ColumnType
+from safespn.foundation.stratified import share_places
 from safespn.tables.reading import TableFile, no_rows, open_table
 from safespn.tables.training import (
     UNLABELLED,
@@ -91,6 +91,7 @@ class LargeTable(TrainingTable):
             source=f"{self.source}, a sample of {size}",
             features=self.sample.features.iloc[places].set_axis(rows),
             labels=self.sample.labels[places],
+            ids=None if self.sample.ids is None else self.sample.ids[places],
             notes=[*self.notes, f"this report is made from a sample of {size}, stratified by class; the fit saw all"],
         )
         among_unlabelled = np.cumsum(~self.is_labelled) - 1
@@ -130,14 +131,15 @@ class _Copy:
     """Features as a Parquet file with a row group for each block: cells are decoded once, not in every pass."""
 
     path: Path
-    categorical: list[str]
+    texts: list[str]
 
     @classmethod
     def write(cls, path: Path, reader: _Reader, n_rows: int, size: int) -> _Copy:
         """Write all rows in row groups of up to ``size`` rows."""
         categorical = [column.name for column in reader.types if column.kind == "categorical"]
-        schema = pa.schema([(name, pa.string() if name in categorical else pa.float64()) for name in reader.names])
-        seen: dict[str, set[str]] = {name: set() for name in categorical if name not in reader.choices.categorical}
+        texts = [column.name for column in reader.types if column.name in categorical and not column.of_numbers]
+        schema = pa.schema([(each.name, pa.string() if each.name in texts else pa.float64()) for each in reader.types])
+        seen: dict[str, set[Any]] = {name: set() for name in categorical if name not in reader.choices.categorical}
         with pa.parquet.ParquetWriter(path, schema) as writer:
             gathered: list[pa.RecordBatch] = []
             for frame in reader.frames(str(reader.file.path), np.arange(n_rows)):
@@ -149,16 +151,16 @@ class _Copy:
                     gathered = []
                 gathered.append(pa.RecordBatch.from_pandas(frame, schema=schema, preserve_index=False))
             writer.write_table(pa.Table.from_batches(gathered))
-        return cls(path, categorical)
+        return cls(path, texts)
 
     def __call__(self, number: int, block: range) -> pd.DataFrame:
         """Read one block."""
-        with pa.parquet.ParquetFile(self.path, read_dictionary=self.categorical) as file:
+        with pa.parquet.ParquetFile(self.path, read_dictionary=self.texts) as file:
             frame: pd.DataFrame = file.read_row_group(number).to_pandas()
         return frame
 
 
-def _check_categories(seen: dict[str, set[str]], reader: _Reader) -> None:
+def _check_categories(seen: dict[str, set[Any]], reader: _Reader) -> None:
     """Check that columns are categorical beyond the sample too."""
     for column in reader.types:
         if len(seen.get(column.name, ())) > MOST_CATEGORIES:
@@ -190,7 +192,7 @@ def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folde
     if not parts:
         raise no_rows(file.path)
     labels: AnyArray = np.concatenate(parts)
-    check_labels(labels, source, target)
+    check_labels(labels, source, target, choices.unlabelled)
     rows = _draw(labels, SAMPLE_ROWS, seed)
     names = [name for name in file.names if name != target]
     sample = decided_table(file, target, file.read(names, rows), labels[rows], choices, rows)
@@ -211,7 +213,7 @@ def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folde
         labels,
         sample.columns,
         choices,
-        file.notes,
+        sample.notes,
         blocks=blocks,
         sample=sample,
         sampled_rows=rows,
@@ -221,7 +223,7 @@ def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folde
 
 def _needs_copy(file: TableFile, sample: TrainingTable, size: int) -> bool:
     """Whether blocks would be slow to read again and again: text, categories, or a small part of a row group each."""
-    is_text = [file.kinds[name] == "text" for name in sample.features.columns]
+    is_text = [file.kinds[name] == "text" for name in sample.used_columns]
     is_categorical = [column.kind == "categorical" for column in sample.columns]
     return any(is_text) or any(is_categorical) or max(file.row_groups, default=0) > MOST_SLICES * size
 

@@ -9,14 +9,15 @@ import numpy as np
 import pandas as pd
 
 from safespn.classifier import SafeSPNClassifier
+from safespn.exceptions import TableError
 from safespn.tables.cells import Cells, cells_of
-from safespn.tables.errors import TableError
+from safespn.tables.dialect import on_one_line
 from safespn.tables.reading import TableFile
 from safespn.typing import AnyArray, FloatArray
 
 
 def columns_for(classifier: SafeSPNClassifier, file: TableFile) -> list[str]:
-    """Name the columns of a file that a classifier needs, in its order; other columns do not matter."""
+    """Name the columns of a file that a classifier needs, in its order; other and ignored columns do not matter."""
     known = getattr(classifier, "feature_names_in_", None)
     if known is None:
         if len(file.names) != classifier.n_features_in_:
@@ -25,7 +26,8 @@ def columns_for(classifier: SafeSPNClassifier, file: TableFile) -> list[str]:
                 f"{classifier.n_features_in_} columns without names; give exactly those"
             )
         return file.names
-    names = [str(name) for name in known]
+    used = [name for name, kind in zip(known, classifier.column_types_, strict=True) if kind != "ignored"]
+    names = [name if name in file.kinds else on_one_line(name) for name in map(str, used)]
     gone = [name for name in names if name not in file.kinds]
     if gone:
         rest = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
@@ -59,16 +61,21 @@ def features_for(
     TableError
         If a cell is not a number in a column of numbers, or infinite.
     """
-    features: dict[str, Any] = {}
-    for (name, column), categories in zip(chunk.items(), classifier._encoder.categories, strict=True):
-        cells = cells_of(column, file.kinds[name], missing, file.decimal)
+    encoder, has_names = classifier._encoder, hasattr(classifier, "feature_names_in_")
+    names = iter(chunk)
+    features: dict[int, Any] = {}
+    for number, (kind, categories) in enumerate(zip(encoder.types, encoder.categories, strict=True)):
+        name = None if kind == "ignored" and has_names else next(names)
+        if name is None or kind == "ignored":
+            features[number] = np.full(len(next(iter(chunk.values()))), np.nan)
+            continue
+        cells = cells_of(chunk[name], file.kinds[name], missing, file.decimal)
         if categories is None:
-            features[name] = _numbers(cells, name, file, start)
+            features[number] = _numbers(cells, name, file, start)
         else:
-            features[name] = _categories(cells, categories)
+            features[number] = _categories(cells, categories)
     frame = pd.DataFrame(features)
-    if not hasattr(classifier, "feature_names_in_"):
-        frame.columns = pd.RangeIndex(frame.shape[1])
+    frame.columns = pd.Index(getattr(classifier, "feature_names_in_", frame.columns))
     return frame
 
 

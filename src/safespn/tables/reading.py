@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from safespn.exceptions import TableError
 from safespn.tables.dialect import Dialect, find_dialect
-from safespn.tables.errors import TableError
+from safespn.tables.temporary_copy import TemporaryCopy, copy_in_utf8, copy_of_stream
 from safespn.typing import AnyArray, IntArray
 
 CHUNK_ROWS = 16_384
 CHUNK_BYTES = 1 << 20
+LARGEST_CELL_BYTES = 1 << 26
 _PARQUET_MARK = b"PAR1"
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _Batch = tuple[int, pa.RecordBatch, float]
@@ -35,11 +38,19 @@ class TableFile:
         Column names in the file's order, each "text", "number", "date" or "nested".
     dialect : Dialect, optional
         How a text file is written; None for Parquet.
+    copy : TemporaryCopy, optional
+        What is read instead of ``path``.
     """
 
     path: Path
     kinds: dict[str, str]
     dialect: Dialect | None
+    copy: TemporaryCopy | None = None
+
+    @property
+    def content(self) -> Path:
+        """The file to read: seekable, in UTF-8 if it is text."""
+        return self.path if self.copy is None else self.copy.path
 
     @property
     def names(self) -> list[str]:
@@ -59,18 +70,20 @@ class TableFile:
         """Rows of each part that a Parquet file can be read by; none for a text file."""
         if self.dialect is not None:
             return []
-        metadata = pa.parquet.read_metadata(self.path)
+        metadata = pa.parquet.read_metadata(_native(self.content))
         return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
     @property
     def n_bytes(self) -> int:
         """What the rows take in memory, roughly: eight bytes for each cell of Parquet, the size of a text file."""
-        return self.path.stat().st_size if self.dialect is not None else 8 * sum(self.row_groups) * len(self.names)
+        if self.dialect is None:
+            return 8 * sum(self.row_groups) * len(self.names)
+        return self.content.stat().st_size
 
     def chunks(
         self,
         columns: Sequence[str] | None = None,
-        tell: Callable[[float], None] | None = None,
+        progress: Callable[[float], None] | None = None,
         rows: IntArray | None = None,
     ) -> Iterator[dict[str, AnyArray]]:
         """Read some rows at a time; texts come as arrays of strings and None, numbers as float64.
@@ -79,7 +92,7 @@ class TableFile:
         ----------
         columns : sequence of str, optional
             Which columns to read, in this order; all by default.
-        tell : callable, optional
+        progress : callable, optional
             Called after each chunk with the share of the file that was read.
         rows : array of shape (n_rows,), optional
             Numbers of the rows to read, increasing and counted from 0; all by default.
@@ -89,8 +102,8 @@ class TableFile:
             chosen = batch if rows is None else _chosen(batch, start, rows)
             if chosen.num_rows:
                 yield {name: _cells(chosen.column(name), self.kinds[name]) for name in wanted}
-            if tell is not None:
-                tell(share)
+            if progress is not None:
+                progress(share)
 
     def read(self, columns: Sequence[str] | None = None, rows: IntArray | None = None) -> dict[str, AnyArray]:
         """Read rows at once, all by default; see :meth:`chunks`."""
@@ -100,9 +113,9 @@ class TableFile:
         return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in columns or self.names}
 
     def _batches(self, columns: list[str], rows: IntArray | None) -> Iterator[_Batch]:
-        batches = _parquet_batches(self.path, columns, rows)
+        batches = _parquet_batches(self.content, columns, rows)
         if self.dialect is not None:
-            batches = _csv_batches(self.path, self.dialect, columns)
+            batches = _csv_batches(self.content, self.dialect, columns)
         try:
             yield from batches
         except (pa.ArrowInvalid, OSError) as error:
@@ -112,7 +125,7 @@ class TableFile:
 
 
 def open_table(path: Path) -> TableFile:
-    """Look at a file and tell how to read it.
+    """Look at a file and find out how to read it.
 
     Raises
     ------
@@ -122,19 +135,23 @@ def open_table(path: Path) -> TableFile:
     if path.is_dir():
         raise TableError(f"{path}: this is a folder; expected a CSV or Parquet file")
     try:
-        with path.open("rb") as file:
+        copy = copy_of_stream(path)
+        content = path if copy is None else copy.path
+        with content.open("rb") as file:
             is_parquet = file.read(4) == _PARQUET_MARK
     except FileNotFoundError:
         raise TableError(f"{path}: no such file; check the name and the folder") from None
     if is_parquet:
-        return TableFile(path, _parquet_kinds(path), None)
+        return TableFile(path, _parquet_kinds(content, path), None, copy)
     if path.suffix.lower() in PARQUET_SUFFIXES:
         raise TableError(
             f"{path}: not a Parquet file, whatever its name says; write it anew, or rename it if it is CSV"
         )
-    dialect = find_dialect(path)
+    dialect = find_dialect(content, path)
     _check_names(path, dialect.names)
-    return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect)
+    if dialect.encoding not in ("utf-8", "utf-8-sig"):
+        copy = copy_in_utf8(content, dialect.encoding, path)
+    return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect, copy)
 
 
 def no_rows(path: Path) -> TableError:
@@ -161,15 +178,37 @@ def _chosen(batch: pa.RecordBatch, start: int, rows: IntArray) -> pa.RecordBatch
     return batch.slice(int(inside[0]) if len(inside) else 0, len(inside))
 
 
+def _native(path: Path) -> pa.NativeFile:
+    """Open a file without Python: a thread of Arrow that reads ahead and needs Python at exit aborts the process."""
+    return pa.OSFile(os.fsencode(path))
+
+
 def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[_Batch]:
+    """Read a text file in blocks, larger ones from where a cell does not fit into one."""
+    done, block_bytes = 0, CHUNK_BYTES
+    while True:
+        try:
+            for start, batch, share in _csv_blocks(path, dialect, columns, block_bytes):
+                stop = start + batch.num_rows
+                if stop > done:
+                    yield done, batch.slice(done - start), share
+                    done = stop
+            return
+        except pa.ArrowInvalid as error:
+            if "straddl" not in str(error) or block_bytes >= LARGEST_CELL_BYTES:
+                raise
+            block_bytes = LARGEST_CELL_BYTES
+
+
+def _csv_blocks(path: Path, dialect: Dialect, columns: list[str], block_bytes: int) -> Iterator[_Batch]:
     if not dialect.has_rows:
         return
     read_options = pa.csv.ReadOptions(
         use_threads=False,  # otherwise errors do not say which row
-        block_size=CHUNK_BYTES,
-        encoding="utf-8" if dialect.encoding == "utf-8-sig" else dialect.encoding,
+        block_size=block_bytes,
         column_names=list(dialect.names),
-        skip_rows=dialect.header_line,
+        skip_rows=dialect.n_empty_lines,
+        skip_rows_after_names=1,
     )
     parse_options = pa.csv.ParseOptions(
         delimiter=dialect.separator, newlines_in_values=True, ignore_empty_lines=len(dialect.names) > 1
@@ -177,8 +216,8 @@ def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[_
     convert_options = pa.csv.ConvertOptions(
         column_types=dict.fromkeys(dialect.names, pa.string()), strings_can_be_null=False, include_columns=columns
     )
-    with path.open("rb") as file, pa.csv.open_csv(file, read_options, parse_options, convert_options) as reader:
-        size = path.stat().st_size
+    file, size = _native(path), path.stat().st_size
+    with pa.csv.open_csv(file, read_options, parse_options, convert_options) as reader:
         done = 0
         for batch in reader:
             for start in range(0, batch.num_rows, CHUNK_ROWS):
@@ -188,7 +227,7 @@ def _csv_batches(path: Path, dialect: Dialect, columns: list[str]) -> Iterator[_
 
 def _parquet_batches(path: Path, columns: list[str], rows: IntArray | None) -> Iterator[_Batch]:
     # A buffer lets Arrow read on as it goes, instead of whole row groups at once.
-    with pa.parquet.ParquetFile(path, buffer_size=CHUNK_BYTES, pre_buffer=False) as file:
+    with pa.parquet.ParquetFile(_native(path), buffer_size=CHUNK_BYTES, pre_buffer=False) as file:
         n_rows = file.metadata.num_rows
         stop = 0
         for group in range(file.metadata.num_row_groups):
@@ -202,12 +241,13 @@ def _parquet_batches(path: Path, columns: list[str], rows: IntArray | None) -> I
                     return
 
 
-def _parquet_kinds(path: Path) -> dict[str, str]:
+def _parquet_kinds(path: Path, name: Path) -> dict[str, str]:
+    """Kinds of the columns of a Parquet file; ``name`` is named in errors."""
     try:
-        schema = pa.parquet.read_schema(path)
+        schema = pa.parquet.read_schema(_native(path))
     except pa.ArrowInvalid as error:
-        raise TableError(f"{path}: the Parquet file is damaged or truncated; copy or write it anew") from error
-    _check_names(path, schema.names)
+        raise TableError(f"{name}: the Parquet file is damaged or truncated; copy or write it anew") from error
+    _check_names(name, schema.names)
     return {field.name: _kind(field.type) for field in schema}
 
 
@@ -249,5 +289,6 @@ def _plain(error: Exception) -> str:
     if "UTF8" in message:
         return f"{line}letters that are not UTF-8; save the file as UTF-8"
     if "straddl" in message:
-        return "a quoted cell does not end; look for a quote without its partner"
+        limit = f"{LARGEST_CELL_BYTES >> 20} MB"
+        return f"a quoted cell does not end, or a row is longer than {limit}; look for a quote without its partner"
     return f"the file is damaged or truncated ({message[:120]}); copy or write it anew"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from safespn.exceptions import TableError
+from safespn.foundation.column_types import ColumnType, shortened
+from safespn.foundation.label_doubts import label_doubts
 from safespn.tables.cells import Cells, cells_of
-from safespn.tables.column_types import ColumnType, categorical, continuous, decide_type, shortened
-from safespn.tables.errors import TableError
-from safespn.tables.reading import TableFile, open_table
+from safespn.tables.column_types import advice_on, categorical, continuous, decide_type
+from safespn.tables.reading import TableFile
 from safespn.typing import AnyArray, BoolArray, IntArray
 
 UNLABELLED = ""
@@ -33,6 +34,8 @@ class ColumnChoices:
         Texts that mark a missing cell, besides the usual ones.
     unlabelled : tuple of str
         Labels that mark an unlabelled row, besides an empty cell.
+    id : str, optional
+        Name of the column that names rows; it is never learned from.
     """
 
     categorical: tuple[str, ...] = ()
@@ -40,6 +43,7 @@ class ColumnChoices:
     ignore: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unlabelled: tuple[str, ...] = ()
+    id: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,8 @@ class TrainingTable:
     target : str
         Name of the target column.
     features : DataFrame, or Dask data frame
-        Numbers as float64, categories as strings; NaN or None where missing.
+        All columns but the target: numbers as float64, categories as strings, or as numbers if all are; NaN or None
+        where missing. Ignored columns are empty.
     labels : array of shape (n_rows,)
         Class names; ``UNLABELLED`` where there is none.
     columns : list of ColumnType
@@ -61,6 +66,8 @@ class TrainingTable:
     choices : ColumnChoices
     notes : list of str
         What is unusual about the file and was understood.
+    ids : array of shape (n_rows,), optional
+        Names of the rows, if a column has them.
     """
 
     source: str
@@ -70,10 +77,21 @@ class TrainingTable:
     columns: list[ColumnType]
     choices: ColumnChoices = field(default_factory=ColumnChoices)
     notes: list[str] = field(default_factory=list)
+    ids: AnyArray | None = None
 
     @property
     def is_labelled(self) -> BoolArray:
         return np.asarray(self.labels != UNLABELLED)
+
+    @property
+    def column_types(self) -> dict[str, str]:
+        """Type of each column, as a fit takes it beside the features."""
+        return {column.name: column.kind for column in self.columns}
+
+    @property
+    def used_columns(self) -> list[str]:
+        """Names of the columns that are not ignored."""
+        return [column.name for column in self.columns if column.kind != "ignored"]
 
     @property
     def targets(self) -> Any:
@@ -87,12 +105,10 @@ class TrainingTable:
     @property
     def warnings(self) -> list[str]:
         """What the owner should know before a fit."""
-        lines = [f"column {column}; {column.advice}" for column in self.columns if column.advice]
+        lines = [f"column {column}; {advice_on(column)}" for column in self.columns if advice_on(column)]
         classes, counts = np.unique(self.labels[self.is_labelled].astype(str), return_counts=True)
-        if "-1" in classes:
-            lines.append(
-                f"target {self.target!r}: -1 is taken as a class; if it marks unlabelled rows, pass --unlabelled=-1"
-            )
+        doubts = label_doubts(classes, counts, len(self.labels), "--unlabeled={}".format)
+        lines += [f"target {self.target!r}: {doubt}" for doubt in doubts]
         lines += [
             f"target {self.target!r}: class {name!r} has a single labelled row; a few more would help"
             for name in classes[counts == 1].tolist()
@@ -100,19 +116,18 @@ class TrainingTable:
         return lines
 
 
-def read_training_table(path: Path, target: str, choices: ColumnChoices) -> TrainingTable:
-    """Read a CSV or Parquet file and decide the types of its columns.
+def read_training_table(file: TableFile, target: str, choices: ColumnChoices) -> TrainingTable:
+    """Read a file and decide the types of its columns.
 
     Raises
     ------
     TableError
         If nothing can be learned from it.
     """
-    file = open_table(path)
     choices = checked_choices(choices, target, file)
     chunk = file.read()
     labels = labels_of(file, chunk.pop(target), target, choices)
-    check_labels(labels, str(path), target)
+    check_labels(labels, str(file.path), target, choices.unlabelled)
     return decided_table(file, target, chunk, labels, choices)
 
 
@@ -144,7 +159,18 @@ def decided_table(
     if all(column.kind == "ignored" for column in types):
         reasons = "; ".join(str(column) for column in types) or "there is no other column"
         raise TableError(f"{source}: no column left to learn from besides the target ({reasons})")
-    return TrainingTable(source, target, features_of(columns, types, source), labels, types, choices, file.notes)
+    notes = [*file.notes, *_notes_on_amounts(columns, types)]
+    ids = None if choices.id is None else columns[choices.id].texts
+    return TrainingTable(source, target, features_of(columns, types, source), labels, types, choices, notes, ids)
+
+
+def _notes_on_amounts(columns: dict[str, Cells], types: Sequence[ColumnType]) -> list[str]:
+    amounts = {each.name: columns[each.name].amount for each in types if each.kind == "continuous"}
+    return [
+        f"column {name!r}: {amount[0]!r} is read as the number {amount[1]:.10g}"
+        for name, amount in amounts.items()
+        if amount
+    ]
 
 
 def look_at(
@@ -159,19 +185,23 @@ def look_at(
 
 
 def features_of(columns: dict[str, Cells], types: Sequence[ColumnType], source: str) -> pd.DataFrame:
-    """Put features together: numbers or categories, as was decided."""
+    """Put features together: numbers or categories, as was decided; nothing in columns that are ignored."""
+    n_rows = len(next(iter(columns.values())).numbers)
     return pd.DataFrame(
         {
-            column.name: columns[column.name].categories()
-            if column.kind == "categorical"
+            column.name: np.full(n_rows, np.nan)
+            if column.kind == "ignored"
+            else columns[column.name].categories()
+            if column.kind == "categorical" and not column.of_numbers
             else _numbers(columns[column.name], column.name, source)
             for column in types
-            if column.kind != "ignored"
         }
     )
 
 
 def _decide(name: str, cells: Cells, choices: ColumnChoices, source: str) -> ColumnType:
+    if name == choices.id:
+        return ColumnType(name, "ignored", "names of rows")
     if name in choices.ignore:
         return ColumnType(name, "ignored", "as asked")
     if name in choices.categorical:
@@ -183,8 +213,8 @@ def _decide(name: str, cells: Cells, choices: ColumnChoices, source: str) -> Col
 
 def _unusable(name: str, kind: str) -> ColumnType:
     if kind == "date":
-        return ColumnType(name, "ignored", "dates", "turn them into numbers, such as days since a start")
-    return ColumnType(name, "ignored", "nested values", "spread them over columns of their own")
+        return ColumnType(name, "ignored", "dates")
+    return ColumnType(name, "ignored", "nested values")
 
 
 def labels_of(file: TableFile, column: AnyArray, target: str, choices: ColumnChoices) -> AnyArray:
@@ -194,16 +224,17 @@ def labels_of(file: TableFile, column: AnyArray, target: str, choices: ColumnCho
     return np.array([UNLABELLED if name is None or name in hidden else name for name in names], dtype=object)
 
 
-def check_labels(labels: AnyArray, source: str, target: str) -> None:
-    """Check that there are classes to learn."""
+def check_labels(labels: AnyArray, source: str, target: str, markers: Sequence[str] = ()) -> None:
+    """Check that there are classes to learn; ``markers`` are those of unlabelled rows."""
     known = labels[labels != UNLABELLED].astype(str)
     classes = np.unique(known).tolist()
     where = f"{source}: target {target!r}"
     if not len(known):
         raise TableError(f"{where} has no label in any of {len(labels)} rows; label some rows of each class")
     if len(classes) == 1:
+        hint = f"; if {markers[0]!r} is a class, do not pass it as --unlabeled" if markers else ""
         raise TableError(
-            f"{where} has the single class {classes[0]!r} ({len(known)} rows); label rows of another class"
+            f"{where} has the single class {classes[0]!r} ({len(known)} rows); label rows of another class{hint}"
         )
     if len(classes) > max(20, len(known) // 2):
         raise TableError(
@@ -232,19 +263,31 @@ def checked_choices(choices: ColumnChoices, target: str, file: TableFile) -> Col
     _check_name(target, names, source)
     if file.kinds[target] not in ("text", "number"):
         raise TableError(f"{source}: target {target!r} holds {file.kinds[target]}s; expected classes")
-    given = {
+    given: dict[str, Any] = {
         kind: tuple(
             name for value in getattr(choices, kind) for name in ([value] if value in names else value.split(","))
         )
         for kind in ("categorical", "continuous", "ignore")
     }
     role = {target: "target"}
+    if choices.id is not None:
+        check_id(choices.id, file)
+        if choices.id == target:
+            raise TableError(f"{source}: column {target!r} cannot be both target and id; pass one of them")
+        role[choices.id] = "id"
     for kind, of_kind in given.items():
         for name in of_kind:
             _check_name(name, names, source)
             if role.setdefault(name, kind) != kind:
                 raise TableError(f"{source}: column {name!r} cannot be both {role[name]} and {kind}; pass one of them")
     return replace(choices, **given)
+
+
+def check_id(name: str, file: TableFile) -> None:
+    """Check that a file has a column that can name its rows."""
+    _check_name(name, file.names, str(file.path))
+    if file.kinds[name] not in ("text", "number"):
+        raise TableError(f"{file.path}: --id {name!r} holds {file.kinds[name]}s; expected texts or numbers")
 
 
 def _check_name(name: str, names: Sequence[str], source: str) -> None:

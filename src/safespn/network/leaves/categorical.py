@@ -16,12 +16,12 @@ from safespn.typing import FloatArray
 
 
 class CategoricalFamily(UnivariateFamily):
-    """Parameters: one probability per state. Free coordinates: logits."""
+    """Parameters: one probability per state. Unconstrained parameters: logits."""
 
     name = "Categorical"
 
-    def domain(self, n_parameters: int) -> Domain:
-        return Domain("codes", n_parameters)
+    def domains(self, parameters: FloatArray) -> tuple[Domain, ...]:
+        return (Domain("codes", parameters.size),)
 
     def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Categorical:
         return Categorical(columns[0], parameters.tolist())
@@ -49,11 +49,11 @@ class CategoricalFamily(UnivariateFamily):
     def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
         return np.asarray(xlogy(source, parameters).sum(axis=1))
 
-    def to_free(self, parameters: FloatArray) -> FloatArray:
+    def to_unconstrained(self, parameters: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(parameters))
 
-    def from_free(self, free: FloatArray) -> FloatArray:
+    def from_unconstrained(self, free: FloatArray, origin: FloatArray) -> FloatArray:
         return np.asarray(softmax(free, axis=1))
 
     def gradient(
@@ -62,8 +62,8 @@ class CategoricalFamily(UnivariateFamily):
         counts = statistics[0] + prior.category_prior
         return np.asarray(counts - parameters * counts.sum(axis=1, keepdims=True))
 
-    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
-        return len(leaves.columns) * (n_parameters - 1)
+    def degrees_of_freedom(self, parameters: FloatArray, leaves: Leaves) -> int:
+        return int(parameters.size) - len(parameters)
 
     def mode(self, parameters: FloatArray) -> FloatArray:
         return np.asarray(parameters.argmax(axis=1), dtype=np.float64)

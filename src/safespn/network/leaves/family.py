@@ -120,31 +120,35 @@ class LeafPrior:
 
     Parameters
     ----------
-    variance_floor : float or array of shape (n_columns,)
+    min_variance : float or array of shape (n_columns,)
         Lower bound of a Gaussian leaf's variance, in the squared unit of its column.
     category_prior : float
-        Pseudo-count of every state of a categorical leaf: a Dirichlet prior with concentration ``1 + category_prior``.
+        Pseudo-count of every state of a categorical leaf and of every box of a density tree: a Dirichlet prior with
+        concentration ``1 + category_prior``.
     covariance_prior : float
         Pseudo-count of rows with covariance ``covariance_target`` that a multivariate Gaussian leaf sees besides its
         own.
-    covariance_target : array of shape (n_columns, n_columns), optional
-        Covariance that multivariate Gaussian leaves are pulled towards; the identity if not given.
+    covariance_target : array of shape (n_columns, n_columns) or (n_columns,), optional
+        Covariance that multivariate Gaussian leaves are pulled towards, or its diagonal if nothing else is in it; the
+        identity if not given.
     """
 
-    variance_floor: float | FloatArray = 0.0
+    min_variance: float | FloatArray = 0.0
     category_prior: float = 0.0
     covariance_prior: float = 0.0
     covariance_target: FloatArray | None = None
 
-    def variance_floor_of(self, columns: IntArray) -> FloatArray:
+    def min_variance_of(self, columns: IntArray) -> FloatArray:
         """Return the variance floor of each of ``columns``."""
-        floor = np.asarray(self.variance_floor, dtype=np.float64)
+        floor = np.asarray(self.min_variance, dtype=np.float64)
         return np.broadcast_to(floor, columns.shape) if floor.ndim == 0 else floor[columns]
 
     def covariance_target_of(self, columns: IntArray) -> FloatArray:
         """Return the target for each leaf over ``columns`` (n_leaves, d), shape (n_leaves, d, d)."""
         if self.covariance_target is None:
             return np.broadcast_to(np.eye(columns.shape[1]), (*columns.shape, columns.shape[1]))
+        if self.covariance_target.ndim == 1:
+            return np.eye(columns.shape[1]) * self.covariance_target[columns][:, :, None]
         return self.covariance_target[columns[:, :, None], columns[:, None, :]]
 
 
@@ -156,12 +160,8 @@ class LeafFamily(ABC):
     """What the terms see: None for the column itself, or a function that derives a feature from it."""
 
     @abstractmethod
-    def domain(self, n_parameters: int) -> Domain:
-        """Return the values that a column of such a leaf may take."""
-
-    def n_columns(self, n_parameters: int) -> int:
-        """Return the number of columns of a leaf with so many parameters."""
-        return 1
+    def domains(self, parameters: FloatArray) -> tuple[Domain, ...]:
+        """Return the values that each column of a leaf may take, given the leaf's row of parameters."""
 
     @abstractmethod
     def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Leaf:
@@ -184,7 +184,7 @@ class LeafFamily(ABC):
         A leaf that no row reaches keeps its parameters.
         """
 
-    def restated(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
+    def recentred(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
         """Return the terms' statistics relative to ``new`` parameters instead of ``old`` ones.
 
         The same for families whose statistics do not depend on parameters, as those of linear and table terms.
@@ -208,29 +208,29 @@ class LeafFamily(ABC):
         """Mean log density at ``parameters`` of rows distributed as at ``source``, up to a constant."""
 
     @abstractmethod
-    def to_free(self, parameters: FloatArray) -> FloatArray:
-        """Map parameters to coordinates without equality constraints, shape (n_leaves, n_free)."""
+    def to_unconstrained(self, parameters: FloatArray) -> FloatArray:
+        """Map parameters to coordinates without equality constraints, shape (n_leaves, n_unconstrained)."""
 
     @abstractmethod
-    def from_free(self, free: FloatArray) -> FloatArray:
-        """Invert :meth:`to_free`."""
+    def from_unconstrained(self, free: FloatArray, origin: FloatArray) -> FloatArray:
+        """Invert :meth:`to_unconstrained`; parameters that are not learned are those of ``origin``."""
 
-    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
-        """Return the lower bound of each free coordinate, minus infinity where there is none."""
+    def unconstrained_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+        """Return the lower bound of each unconstrained parameter, minus infinity where there is none."""
         return np.full_like(free, -np.inf)
 
-    def free_scale(self, parameters: FloatArray) -> FloatArray:
-        """Return a natural step size for each free coordinate, for gradient fits; one for logarithms and logits."""
-        return np.ones_like(self.to_free(parameters))
+    def unconstrained_scale(self, parameters: FloatArray) -> FloatArray:
+        """Return a natural step size of each unconstrained parameter for gradients; one for logarithms and logits."""
+        return np.ones_like(self.to_unconstrained(parameters))
 
     @abstractmethod
     def gradient(
         self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
     ) -> FloatArray:
-        """Gradient of the log-likelihood plus log prior in the free coordinates, shape (n_leaves, n_free)."""
+        """Gradient of log-likelihood plus log prior in unconstrained parameters, shape (n_leaves, n_unconstrained)."""
 
     @abstractmethod
-    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+    def degrees_of_freedom(self, parameters: FloatArray, leaves: Leaves) -> int:
         """Return the number of independent parameters of the leaves together."""
 
     @abstractmethod

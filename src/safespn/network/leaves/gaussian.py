@@ -18,12 +18,12 @@ SMALLEST_VARIANCE = 1e-300
 
 
 class GaussianFamily(UnivariateFamily):
-    """Parameters: mean, variance. Free coordinates: mean, log variance."""
+    """Parameters: mean, variance. Unconstrained parameters: mean, log variance."""
 
     name = "Gaussian"
 
-    def domain(self, n_parameters: int) -> Domain:
-        return REAL
+    def domains(self, parameters: FloatArray) -> tuple[Domain, ...]:
+        return (REAL,)
 
     def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Gaussian:
         return Gaussian(columns[0], mean=parameters[0], variance=parameters[1])
@@ -44,10 +44,10 @@ class GaussianFamily(UnivariateFamily):
         second = np.divide(second, flow, out=np.ones_like(second), where=reached)
         new_mean = mean + np.sqrt(variance) * first
         new_variance = variance * np.maximum(second - first**2, 0.0)
-        floor = np.maximum(prior.variance_floor_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
+        floor = np.maximum(prior.min_variance_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
         return np.column_stack([new_mean, np.maximum(new_variance, floor)])
 
-    def restated(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
+    def recentred(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
         flow, first, second = statistics[0].T
         ratio, shift = np.sqrt(old[:, 1] / new[:, 1]), (old[:, 0] - new[:, 0]) / np.sqrt(new[:, 1])
         moved = ratio * first + shift * flow
@@ -55,7 +55,7 @@ class GaussianFamily(UnivariateFamily):
 
     def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         return np.column_stack(
-            [parameters[:, 0], np.maximum(parameters[:, 1], prior.variance_floor_of(leaves.columns[:, 0]))]
+            [parameters[:, 0], np.maximum(parameters[:, 1], prior.min_variance_of(leaves.columns[:, 0]))]
         )
 
     def expected_statistics(self, source: FloatArray, parameters: FloatArray) -> Sequence[FloatArray]:
@@ -66,17 +66,17 @@ class GaussianFamily(UnivariateFamily):
         (statistics,) = self.expected_statistics(source, parameters)
         return np.asarray(-0.5 * (np.log(parameters[:, 1]) + statistics[:, 2]))
 
-    def to_free(self, parameters: FloatArray) -> FloatArray:
+    def to_unconstrained(self, parameters: FloatArray) -> FloatArray:
         return np.column_stack([parameters[:, 0], np.log(parameters[:, 1])])
 
-    def from_free(self, free: FloatArray) -> FloatArray:
+    def from_unconstrained(self, free: FloatArray, origin: FloatArray) -> FloatArray:
         return np.column_stack([free[:, 0], np.maximum(np.exp(free[:, 1]), SMALLEST_VARIANCE)])
 
-    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
-        floor = np.maximum(prior.variance_floor_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
+    def unconstrained_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+        floor = np.maximum(prior.min_variance_of(leaves.columns[:, 0]), SMALLEST_VARIANCE)
         return np.column_stack([np.full(len(free), -np.inf), np.log(floor)])
 
-    def free_scale(self, parameters: FloatArray) -> FloatArray:
+    def unconstrained_scale(self, parameters: FloatArray) -> FloatArray:
         return np.column_stack([np.sqrt(parameters[:, 1]), np.ones(len(parameters))])
 
     def gradient(
@@ -85,7 +85,7 @@ class GaussianFamily(UnivariateFamily):
         flow, first, second = statistics[0].T
         return np.column_stack([first / np.sqrt(parameters[:, 1]), (second - flow) / 2])
 
-    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+    def degrees_of_freedom(self, parameters: FloatArray, leaves: Leaves) -> int:
         return len(leaves.columns) * 2
 
     def mode(self, parameters: FloatArray) -> FloatArray:

@@ -11,15 +11,18 @@ import numpy as np
 
 from safespn.network.columns import REAL, Domain
 from safespn.network.leaves.family import Block, LeafFamily, LeafPrior, Leaves, Term
+from safespn.network.leaves.gaussian import SMALLEST_VARIANCE
 from safespn.network.nodes import Leaf, check_column
 from safespn.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 SMALLEST_CORRELATION_EIGENVALUE = 1e-9
 """Eigenvalues of a learned correlation matrix stay above this, floor or no floor, so that it can be factored."""
+ROUNDING = 1e-12
+"""A variance that falls below this share of its last value in one step is rounding error."""
 
 
 class MultivariateGaussianFamily(LeafFamily):
-    """Parameters: mean, then covariance row by row. Free coordinates: mean, Cholesky factor with log diagonal.
+    """Parameters: mean, then covariance row by row. Unconstrained parameters: mean, Cholesky factor with log diagonal.
 
     Statistics, per leaf, are flow, flow times z and flow times z z', where ``z = inverse(C) (x - mean)`` and C is the
     Cholesky factor of the covariance. Missing cells enter by their conditional mean and covariance, so that EM and
@@ -28,11 +31,8 @@ class MultivariateGaussianFamily(LeafFamily):
 
     name = "MultivariateGaussian"
 
-    def domain(self, n_parameters: int) -> Domain:
-        return REAL
-
-    def n_columns(self, n_parameters: int) -> int:
-        return (math.isqrt(4 * n_parameters + 1) - 1) // 2
+    def domains(self, parameters: FloatArray) -> tuple[Domain, ...]:
+        return (REAL,) * self._n_columns(parameters.size)
 
     def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> MultivariateGaussian:
         mean, covariance = self._split(parameters[None])
@@ -58,11 +58,13 @@ class MultivariateGaussianFamily(LeafFamily):
         target, strength = prior.covariance_target_of(leaves.columns), prior.covariance_prior
         mass = (total + strength)[:, None, None]
         new_covariance = np.divide(scatter + strength * target, mass, out=covariance.copy(), where=mass > 0)
-        new_covariance = _floored(new_covariance, prior.variance_floor_of(leaves.columns))
+        new_covariance = _floored(
+            new_covariance, prior.min_variance_of(leaves.columns), ROUNDING * _variance(covariance)
+        )
         new_covariance = np.where(mass > 0, new_covariance, covariance)
         return self._join(np.where(reached[:, None], new_mean, mean), new_covariance)
 
-    def restated(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
+    def recentred(self, statistics: Sequence[FloatArray], old: FloatArray, new: FloatArray) -> Sequence[FloatArray]:
         (mean, covariance), (new_mean, new_covariance) = self._split(old), self._split(new)
         flow, first, second = self._moments(statistics[0])
         whitening = np.linalg.inv(np.linalg.cholesky(new_covariance))
@@ -77,7 +79,7 @@ class MultivariateGaussianFamily(LeafFamily):
 
     def constrain(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         mean, covariance = self._split(parameters)
-        return self._join(mean, _floored(covariance, prior.variance_floor_of(leaves.columns)))
+        return self._join(mean, _floored(covariance, prior.min_variance_of(leaves.columns)))
 
     def log_prior(self, parameters: FloatArray, leaves: Leaves, prior: LeafPrior) -> float:
         if prior.covariance_prior == 0:
@@ -100,30 +102,30 @@ class MultivariateGaussianFamily(LeafFamily):
         _, _, second = self._moments(self.expected_statistics(source, parameters)[0])
         return np.asarray(-0.5 * (np.linalg.slogdet(covariance)[1] + np.trace(second, axis1=1, axis2=2)))
 
-    def to_free(self, parameters: FloatArray) -> FloatArray:
+    def to_unconstrained(self, parameters: FloatArray) -> FloatArray:
         mean, covariance = self._split(parameters)
         factor = np.linalg.cholesky(covariance)
         diagonal = np.arange(mean.shape[1])
         factor[:, diagonal, diagonal] = np.log(factor[:, diagonal, diagonal])
         return np.concatenate([mean, factor[_lower(mean.shape[1])]], axis=1)
 
-    def from_free(self, free: FloatArray) -> FloatArray:
+    def from_unconstrained(self, free: FloatArray, origin: FloatArray) -> FloatArray:
         d = (math.isqrt(9 + 8 * free.shape[1]) - 3) // 2
         factor = np.zeros((len(free), d, d))
         factor[_lower(d)] = free[:, d:]
         diagonal = np.arange(d)
         factor[:, diagonal, diagonal] = np.exp(factor[:, diagonal, diagonal])
-        return self._join(free[:, :d], factor @ factor.mT)
+        return self._join(free[:, :d], _floored(factor @ factor.mT, np.zeros((len(free), d))))
 
-    def free_scale(self, parameters: FloatArray) -> FloatArray:
+    def unconstrained_scale(self, parameters: FloatArray) -> FloatArray:
         _, covariance = self._split(parameters)
-        deviation = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        deviation = np.sqrt(_variance(covariance))
         row, column = np.tril_indices(deviation.shape[1])
         return np.concatenate([deviation, np.where(row == column, 1.0, deviation[:, row])], axis=1)
 
-    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+    def unconstrained_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         # A bound on the diagonal of the factor bounds every conditional variance, a little less than the eigenvalues.
-        floor = np.maximum(prior.variance_floor_of(leaves.columns), np.finfo(np.float64).tiny)
+        floor = np.maximum(prior.min_variance_of(leaves.columns), np.finfo(np.float64).tiny)
         d = floor.shape[1]
         row, column = np.tril_indices(d)
         factor = np.where(row == column, 0.5 * np.log(floor[:, row]), -np.inf)
@@ -148,8 +150,8 @@ class MultivariateGaussianFamily(LeafFamily):
         of_factor[:, diagonal, diagonal] *= factor[:, diagonal, diagonal]
         return np.concatenate([of_mean, of_factor[_lower(d)]], axis=1)
 
-    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
-        d = self.n_columns(n_parameters)
+    def degrees_of_freedom(self, parameters: FloatArray, leaves: Leaves) -> int:
+        d = self._n_columns(parameters.shape[1])
         return len(leaves.columns) * d + len(leaves.first_of_tie) * d * (d + 1) // 2
 
     def complete(
@@ -168,8 +170,11 @@ class MultivariateGaussianFamily(LeafFamily):
         assert isinstance(block, Block)
         return block.log_density(values[:, None, :], False)[:, 0]
 
+    def _n_columns(self, n_parameters: int) -> int:
+        return (math.isqrt(4 * n_parameters + 1) - 1) // 2
+
     def _split(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        d = self.n_columns(parameters.shape[1])
+        d = self._n_columns(parameters.shape[1])
         return parameters[:, :d], parameters[:, d:].reshape(-1, d, d)
 
     def _join(self, mean: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -177,7 +182,7 @@ class MultivariateGaussianFamily(LeafFamily):
         return np.concatenate([mean, symmetric.reshape(len(mean), -1)], axis=1)
 
     def _moments(self, statistics: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        d = self.n_columns(statistics.shape[1] - 1)
+        d = self._n_columns(statistics.shape[1] - 1)
         return statistics[:, 0], statistics[:, 1 : 1 + d], statistics[:, 1 + d :].reshape(-1, d, d)
 
 
@@ -266,13 +271,19 @@ def _patterns(cells: FloatArray) -> Iterator[tuple[IntArray, BoolArray]]:
         yield np.nonzero(inverse.ravel() == number)[0], missing
 
 
-def _floored(covariance: FloatArray, variance_floor: FloatArray) -> FloatArray:
+def _variance(covariance: FloatArray) -> FloatArray:
+    return np.diagonal(covariance, axis1=1, axis2=2)
+
+
+def _floored(covariance: FloatArray, min_variance: FloatArray, rounding: FloatArray | float = 0.0) -> FloatArray:
     """Nearest likely covariances above the floor: the constrained maximum of the likelihood for given scatter.
 
     In units of the floor's square roots every eigenvalue must be at least one; the maximum clips those that are not.
+    Variances below ``rounding`` are rounding errors, and so are their covariances with other columns: in units of their
+    own these would be beyond all bounds.
     """
-    variance = np.diagonal(covariance, axis1=1, axis2=2)
-    least = np.maximum(variance_floor, SMALLEST_CORRELATION_EIGENVALUE * np.maximum(variance, 1e-30))
+    scale = np.maximum(np.maximum(_variance(covariance), rounding), SMALLEST_VARIANCE)
+    least = np.maximum(min_variance, SMALLEST_CORRELATION_EIGENVALUE * scale)
     unit = np.sqrt(least)
     in_units = covariance / unit[:, :, None] / unit[:, None, :]
     try:

@@ -24,13 +24,13 @@ def _log_factorial(count: FloatArray) -> FloatArray:
 
 
 class PoissonFamily(UnivariateFamily):
-    """Parameter: rate. Free coordinate: log rate."""
+    """Parameter: rate. Unconstrained parameter: log rate."""
 
     name = "Poisson"
     features = (None, _log_factorial)
 
-    def domain(self, n_parameters: int) -> Domain:
-        return COUNTS
+    def domains(self, parameters: FloatArray) -> tuple[Domain, ...]:
+        return (COUNTS,)
 
     def node(self, columns: Sequence[int], parameters: FloatArray, tie: int | None = None) -> Poisson:
         return Poisson(columns[0], rate=parameters[0])
@@ -54,13 +54,13 @@ class PoissonFamily(UnivariateFamily):
     def expected_log_density(self, source: FloatArray, parameters: FloatArray) -> FloatArray:
         return np.asarray(source[:, 0] * np.log(parameters[:, 0]) - parameters[:, 0])
 
-    def to_free(self, parameters: FloatArray) -> FloatArray:
+    def to_unconstrained(self, parameters: FloatArray) -> FloatArray:
         return np.asarray(np.log(parameters))
 
-    def from_free(self, free: FloatArray) -> FloatArray:
+    def from_unconstrained(self, free: FloatArray, origin: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(np.exp(free), SMALLEST_RATE))
 
-    def free_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
+    def unconstrained_lower_bound(self, free: FloatArray, leaves: Leaves, prior: LeafPrior) -> FloatArray:
         return np.full_like(free, math.log(SMALLEST_RATE))
 
     def gradient(
@@ -69,7 +69,7 @@ class PoissonFamily(UnivariateFamily):
         flow, total = statistics[0].T
         return np.asarray((total - parameters[:, 0] * flow)[:, None])
 
-    def degrees_of_freedom(self, n_parameters: int, leaves: Leaves) -> int:
+    def degrees_of_freedom(self, parameters: FloatArray, leaves: Leaves) -> int:
         return len(leaves.columns)
 
     def mode(self, parameters: FloatArray) -> FloatArray:

@@ -1,0 +1,180 @@
+"""Components shared by all classes: a mixture of all rows in which labels only say which class a component means.
+
+``p(x, y) = sum_c p(c) p(x | c) p(y | c)`` (Miller and Uyar 1997). The components are learned from all rows, labelled or
+not; the labels fill the tables ``p(y | c)``. As a network every class is a sum over the same component sub-networks
+with weights of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings, compiled
+from safespn.class_networks.copies import independent_columns
+from safespn.class_networks.folds import N_FOLDS, Folds
+from safespn.class_networks.labelled_table import LabelledTable
+from safespn.engine import passes
+from safespn.engine.bound import bind
+from safespn.engine.evidence import Evidence
+from safespn.engine.threads import single_threaded_blas
+from safespn.learning.em import fit_em
+from safespn.learning.parameters import Prior, PseudoDataPrior, m_step
+from safespn.learning.statistics_source import TableSource
+from safespn.network.leaves.family import LeafPrior
+from safespn.network.nodes import Node, Sum
+from safespn.network.structure import Parameters, Structure, describe
+from safespn.typing import FloatArray, IntArray
+
+SIZES = (2, 4, 8, 16, 32, 64)
+ROWS_PER_COMPONENT = 8
+MOST_LEAVES = 50_000
+"""Components times columns: fewer components for wide tables."""
+VARIANCE_FLOOR = 0.02
+"""Lower bound of a component's variances relative to the column's."""
+PSEUDO_ROWS = 2.0
+"""Rows distributed like the whole table that each component sees besides its own."""
+TABLE_PSEUDO_ROWS = 1.0
+"""Pseudo-rows of the class proportions in the table of each component."""
+EM_STEPS = 40
+EM_TOLERANCE = 1e-3
+
+
+def candidates(
+    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+) -> Iterator[Candidate]:
+    """Yield mixtures of every size that the rows allow."""
+    for size in SIZES:
+        if size * ROWS_PER_COMPONENT <= len(table.cells) and size * table.n_columns <= MOST_LEAVES:
+            mixture = learn_mixture(table, size, settings, int(generator.integers(2**31)))
+            responsibilities = mixture.responsibilities(table.cells[folds.rows])
+            fill = partial(class_tables, responsibilities, folds, table.n_classes)
+            connect = partial(_known, mixture)
+            yield shared_candidate("mixtures", f"{size} components", table, folds, connect, responsibilities, fill)
+
+
+def _known(mixture: Mixture) -> Mixture:
+    return mixture
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Components under one sum, not yet connected with classes."""
+
+    structure: Structure
+    parameters: Parameters
+    prior: Prior
+
+    @property
+    def shares(self) -> FloatArray:
+        """Probability of each component, shape (n_components,)."""
+        return np.exp(self.parameters.log_weights)
+
+    def responsibilities(self, cells: FloatArray) -> FloatArray:
+        """Posterior probability of each component, shape (n_rows, n_components)."""
+        return np.asarray(softmax(passes.log_joint(bind(self.structure, self.parameters), cells), axis=1))
+
+    def class_network(self, tables: FloatArray) -> ClassNetwork:
+        """Connect the components with the classes; ``tables`` has p(y | c), shape (n_components, n_classes)."""
+        root = describe(self.structure, self.parameters)
+        structure, parameters = compiled(over_shared_components(root.children, self.shares[:, None] * tables))
+        # The components' pseudo-data keep their share; the tables get as much as they had when they were filled.
+        n_classes = tables.shape[1]
+        edge_counts = np.append((TABLE_PSEUDO_ROWS * tables.T).ravel(), np.zeros(n_classes))
+        pseudo_data = PseudoDataPrior(parameters, edge_counts, tuple(np.full(len(v), 1.0) for v in parameters.leaves))
+        return ClassNetwork(structure, parameters, Prior(0.0, self.prior.leaves, pseudo_data))
+
+
+def over_shared_components(components: Sequence[Node], joint: FloatArray) -> Node:
+    """Put classes over components; ``joint`` has their joint probability, shape (components, classes)."""
+    of_class = joint.sum(axis=0)
+    classes = [Sum(components, each / total) for each, total in zip(joint.T, of_class, strict=True)]
+    return Sum(classes, of_class / of_class.sum())
+
+
+def learn_mixture(table: LabelledTable, size: int, settings: Settings, seed: int) -> Mixture:
+    """Learn components from all rows by EM, starting from k-means."""
+    root = Sum([independent_columns(table, range(table.n_columns)) for _ in range(size)], [1 / size] * size)
+    structure, start = compiled(root)
+    leaves = LeafPrior(table.variance_floor(VARIANCE_FLOOR), CATEGORY_PRIOR)
+    counts = tuple(np.full(len(values), PSEUDO_ROWS) for values in start.leaves)
+    prior = Prior(1.0, leaves, PseudoDataPrior(start, np.zeros(structure.n_edges), counts))
+    evidence = Evidence(_log_indicators(cluster(table, size, seed)[0], size), tilt=0.0)
+    statistics = passes.statistics(bind(structure, start), table.cells, evidence, table.weights, n_passes=EM_STEPS)
+    parameters = m_step(structure, start, statistics, prior)
+    source = TableSource(structure, table.cells, weights=table.weights, n_jobs=settings.n_jobs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit = fit_em(source, parameters, prior=prior, max_iter=EM_STEPS, tol=EM_TOLERANCE)
+    return Mixture(structure, fit.parameters, prior)
+
+
+def cluster(table: LabelledTable, size: int, seed: int) -> tuple[IntArray, FloatArray]:
+    """Number of each row's cluster, and the centres in units of the design matrix."""
+    size = min(size, len(table.cells))
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        means = KMeans(size, n_init=1, max_iter=25, random_state=seed)
+        means.fit(table.design.scaled, sample_weight=table.weights)
+    return means.labels_, means.cluster_centers_
+
+
+def _log_indicators(numbers: IntArray, size: int) -> FloatArray:
+    return np.where(numbers[:, None] == np.arange(size), 0.0, -np.inf)
+
+
+def class_indicators(folds: Folds, n_classes: int, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Given weights of the labelled rows by class, shape (n_labelled, n_classes), and the class proportions.
+
+    The proportions, with one pseudo-row per class, come from the same weights: a label that is left out is left out of
+    them, too.
+    """
+    indicators = (folds.codes[:, None] == np.arange(n_classes)) * weights[:, None]
+    counts = indicators.sum(axis=0) + 1
+    return indicators, np.asarray(counts / counts.sum())
+
+
+def class_tables(responsibilities: FloatArray, folds: Folds, n_classes: int, weights: FloatArray) -> FloatArray:
+    """p(y | c) from the labelled rows with given weights, shape (n_components, n_classes)."""
+    indicators, proportions = class_indicators(folds, n_classes, weights)
+    counts = responsibilities.T @ indicators + TABLE_PSEUDO_ROWS * proportions
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def shared_candidate(
+    group: str,
+    size: str,
+    table: LabelledTable,
+    folds: Folds,
+    describe_mixture: Callable[[], Mixture],
+    responsibilities: FloatArray,
+    fill: Callable[[FloatArray], FloatArray],
+) -> Candidate:
+    """Make a candidate of components; only the tables are filled again without the labels of each fold.
+
+    Parameters
+    ----------
+    describe_mixture : callable
+        Makes the components' network, if it is needed.
+    responsibilities : array of shape (n_labelled, n_components)
+    fill : callable
+        From the weights of the labelled rows to tables p(y | c).
+    """
+    left_out = np.zeros((len(folds.rows), table.n_classes))
+    for fold in range(N_FOLDS):
+        out = folds.number == fold
+        if out.any():
+            posterior = responsibilities[out] @ fill(folds.kept_weights(fold))
+            left_out[out] = np.log(np.maximum(posterior, 1e-300))
+
+    def build() -> ClassNetwork:
+        return describe_mixture().class_network(fill(folds.weights))
+
+    return Candidate("components", group, size, left_out[folds.left_out], build)

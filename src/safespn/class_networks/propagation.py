@@ -1,0 +1,148 @@
+"""Propagating components: many small ones, whose class tables spread labels through the rows that they share.
+
+The tables are learned by EM over labelled and unlabelled rows, with the components held fixed. A row without a label
+belongs to several components at once and carries what one knows of the classes to the others: label propagation as the
+EM of a sum-product network, inductive and linear in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import softmax, xlogy
+
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, Settings, compiled
+from safespn.class_networks.components import MOST_LEAVES, Mixture, class_indicators, cluster, shared_candidate
+from safespn.class_networks.folds import Folds
+from safespn.class_networks.labelled_table import LabelledTable
+from safespn.learning.parameters import Prior
+from safespn.network.leaves import Categorical, Gaussian
+from safespn.network.leaves.family import LeafPrior
+from safespn.network.nodes import Node, Product, Sum
+from safespn.typing import FloatArray, IntArray
+
+SIZES = (64, 128)
+PERPLEXITIES = (2.0, 6.0)
+"""Mean number of components that a row belongs to."""
+ROWS_PER_COMPONENT = 3
+ROWS_FOR_WIDTH = 1000
+"""Rows that the common width is chosen with."""
+PSEUDO_ROWS = 0.2
+"""Pseudo-rows of the class proportions in the table of each component."""
+STEPS = 60
+WIDTH_FLOOR = 1e-3
+SMALLEST_STATE = 1e-9
+"""Least probability of a state in a narrow component."""
+
+
+def candidates(
+    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+) -> Iterator[Candidate]:
+    """Yield propagating components of each size and overlap."""
+    for size in SIZES:
+        seed = int(generator.integers(2**31))
+        if size * ROWS_PER_COMPONENT > len(table.cells) or size * table.n_columns > MOST_LEAVES:
+            continue
+        cells = _Cells(table, cluster(table, size, seed)[0], size)
+        for perplexity in PERPLEXITIES:
+            width = cells.width_for(perplexity)
+            everywhere = softmax(cells.log_density(table.cells, width), axis=1)
+            fill = partial(_propagate, everywhere, table, folds)
+            describe = partial(cells.mixture, width, settings)
+            name = f"{size} propagating components, {perplexity:g} to a row"
+            yield shared_candidate("propagation", name, table, folds, describe, everywhere[folds.rows], fill)
+
+
+class _Cells:
+    """Clusters of all rows as components with a common width.
+
+    At width s a component's log density is that at width one divided by s, up to its normaliser: Gaussians of variance
+    s in units of the column's, and tables of states raised to the power 1/s.
+    """
+
+    def __init__(self, table: LabelledTable, numbers: IntArray, size: int) -> None:
+        self.table = table
+        self.indicators = (numbers[:, None] == np.arange(size)) * table.weights[:, None]
+        self.means = self._means()
+        self.tables = {column: self._states(column) for column in table.code_columns.tolist()}
+
+    def _means(self) -> FloatArray:
+        cells = self.table.cells[:, self.table.real_columns]
+        observed = ~np.isnan(cells)
+        centre = self.table.mean[self.table.real_columns]
+        totals = self.indicators.T @ np.where(observed, cells - centre, 0.0)
+        return np.asarray(centre + totals / np.maximum(self.indicators.T @ observed, 1e-9))
+
+    def _states(self, column: int) -> FloatArray:
+        states = self.table.cells[:, column, None] == np.arange(self.table.n_states[column])
+        whole = self.table.weights @ states + CATEGORY_PRIOR
+        counts = self.indicators.T @ states + whole / whole.sum()
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    def log_density(self, cells: FloatArray, width: float) -> FloatArray:
+        """Log density of the components up to a constant per row, shape (n_rows, n_components)."""
+        real = self.table.real_columns
+        scale = np.sqrt(self.table.variance[real])
+        z, observed = np.nan_to_num(cells[:, real] / scale), ~np.isnan(cells[:, real])
+        centre = self.means / scale
+        value = (z @ centre.T - 0.5 * observed @ (centre**2).T) / width
+        for column, table in self._tables_at(width).items():
+            value += (cells[:, column, None] == np.arange(table.shape[1])) @ np.log(table).T
+        return np.asarray(value)
+
+    def _tables_at(self, width: float) -> dict[int, FloatArray]:
+        """Tables of states at a width; no state is impossible, as its prior probability would be zero."""
+        powers = {column: softmax(np.log(table) / width, axis=1) for column, table in self.tables.items()}
+        floored = {column: np.maximum(table, SMALLEST_STATE) for column, table in powers.items()}
+        return {column: table / table.sum(axis=1, keepdims=True) for column, table in floored.items()}
+
+    def width_for(self, perplexity: float) -> float:
+        """Width at which rows belong to so many components in the mean."""
+        step = max(1, len(self.table.cells) // ROWS_FOR_WIDTH)
+        cells = self.table.cells[::step]
+
+        def excess(log_width: float) -> float:
+            share = softmax(self.log_density(cells, np.exp(log_width)), axis=1)
+            return float(np.exp(-xlogy(share, share).sum(axis=1)).mean()) - perplexity
+
+        low, high = np.log(WIDTH_FLOOR), np.log(1e4)
+        if excess(low) >= 0:
+            return float(np.exp(low))
+        return float(np.exp(brentq(excess, low, high, xtol=0.02))) if excess(high) > 0 else float(np.exp(high))
+
+    def mixture(self, width: float, settings: Settings) -> Mixture:
+        """Describe the components as a network."""
+        variance = width * self.table.variance[self.table.real_columns]
+        tables = self._tables_at(width)
+        components: list[Node] = []
+        for number, means in enumerate(self.means):
+            leaves: list[Node] = [
+                Gaussian(column, *each)
+                for column, *each in zip(self.table.real_columns.tolist(), means, variance, strict=True)
+            ]
+            leaves += [Categorical(column, table[number]) for column, table in tables.items()]
+            components.append(leaves[0] if len(leaves) == 1 else Product(leaves))
+        structure, parameters = compiled(Sum(components, [1 / len(components)] * len(components)))
+        floors = self.table.variance_floor(settings.relative_floor)
+        return Mixture(structure, parameters, Prior(0.0, LeafPrior(floors, CATEGORY_PRIOR)))
+
+
+def _propagate(responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray) -> FloatArray:
+    """p(y | c) by EM over all rows, from labelled rows with given weights, shape (n_components, n_classes)."""
+    indicators, proportions = class_indicators(folds, table.n_classes, weights)
+    labels = responsibilities[folds.rows].T @ indicators + PSEUDO_ROWS * proportions
+    overlap = (responsibilities * table.weights[:, None]).T @ responsibilities
+    tables = np.tile(proportions, (len(labels), 1))
+    for _ in range(STEPS):
+        tables = labels + overlap @ tables
+        tables /= tables.sum(axis=1, keepdims=True)
+    # Propagation inflates large clusters: bring the mean prediction back to the labelled class proportions.
+    target = indicators.sum(axis=0) + 0.5
+    share = table.weights @ responsibilities / table.weights.sum()
+    for _ in range(5):
+        tables = tables * (target / target.sum() / np.maximum(share @ tables, 1e-9))
+        tables /= tables.sum(axis=1, keepdims=True)
+    return np.asarray(np.maximum(tables, 1e-12))

@@ -1,0 +1,93 @@
+"""Temperatures and weights of a committee's members, from labels that were left out of their fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from safespn.typing import FloatArray, IntArray
+
+LARGEST_LOG_TEMPERATURE = 6.0
+COARSE_STEP = 0.75
+LOG_TEMPERATURE_WIDTH = 1.0
+"""Standard deviation of the prior on log temperature: with few labels it stays near zero."""
+LOWEST_LOG_PROBABILITY = float(np.log(1e-12))
+"""No single row decides."""
+N_STEPS = 200
+SMALLEST_WEIGHT = 0.02
+"""Members that count for less are dropped."""
+
+
+def log_tempered(log_posterior: FloatArray, temperature: float) -> FloatArray:
+    """Log posteriors flattened (above one) or sharpened (below one), shape (n_rows, n_classes)."""
+    scaled = log_posterior / temperature
+    return np.asarray(scaled - logsumexp(scaled, axis=1, keepdims=True))
+
+
+def choose_temperature(log_posterior: FloatArray, codes: IntArray, weights: FloatArray) -> float:
+    """Temperature at which left-out labels are most probable.
+
+    Parameters
+    ----------
+    log_posterior : array of shape (n_left_out, n_classes)
+        Up to a constant per row.
+    """
+    rows = np.arange(len(codes))
+
+    def loss(log_temperature: float) -> float:
+        posterior = log_tempered(log_posterior, np.exp(log_temperature))
+        penalty = 0.5 * (log_temperature / LOG_TEMPERATURE_WIDTH) ** 2
+        return float(penalty - weights @ np.maximum(posterior[rows, codes], LOWEST_LOG_PROBABILITY))
+
+    # Where all wrong rows are at the lowest probability the loss is flat: look everywhere first, then nearby.
+    places = np.arange(-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE + COARSE_STEP, COARSE_STEP)
+    best = places[np.argmin([loss(place) for place in places])]
+    bounds = (best - COARSE_STEP, best + COARSE_STEP)
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02}).x))
+
+
+def mixture_weights(probabilities: FloatArray, weights: FloatArray, pseudo_count: float = 1.0) -> FloatArray:
+    """Weights of a mixture that make some rows most probable (EM), with a pseudo-count spread evenly.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_rows, n_members)
+        Probability of each row under each member, up to a factor per row.
+    """
+    n_members = probabilities.shape[1]
+    share = np.full(n_members, 1 / n_members)
+    each = np.maximum(probabilities, 1e-12 * probabilities.max(axis=1, keepdims=True, initial=1e-300))
+    for _ in range(N_STEPS):
+        responsibility = each * share
+        responsibility /= responsibility.sum(axis=1, keepdims=True)
+        share = (weights @ responsibility + pseudo_count / n_members) / (weights.sum() + pseudo_count)
+    return np.asarray(share)
+
+
+def weigh_within_families(
+    log_posteriors: Sequence[FloatArray], families: Sequence[str], codes: IntArray, weights: FloatArray
+) -> FloatArray:
+    """Weights of members by left-out labels: within each family first, then of the families.
+
+    With few labels a family of many members would win by number alone.
+
+    Parameters
+    ----------
+    log_posteriors : sequence of arrays of shape (n_left_out, n_classes)
+    """
+    of_label = np.exp(np.stack([each[np.arange(len(codes)), codes] for each in log_posteriors], axis=1))
+    names = list(dict.fromkeys(families))
+    result = np.zeros(len(families))
+    of_families = np.empty((len(codes), len(names)))
+    for number, name in enumerate(names):
+        members = np.array([family == name for family in families])
+        result[members] = mixture_weights(of_label[:, members], weights)
+        of_families[:, number] = of_label[:, members] @ result[members]
+    share = mixture_weights(of_families, weights)
+    for number, name in enumerate(names):
+        result[[family == name for family in families]] *= share[number]
+    counts = result >= min(SMALLEST_WEIGHT, result.max())
+    return np.asarray(np.where(counts, result, 0.0) / result[counts].sum())

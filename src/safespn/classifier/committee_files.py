@@ -1,0 +1,86 @@
+"""Committees as tensors and plain values: each member's network, supervised and safe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from safespn.class_networks.committee import Committee, Member
+from safespn.class_networks.families import FAMILIES
+from safespn.exceptions import ModelFileError
+from safespn.network.files import network_tensors
+from safespn.network.structure import describe
+from safespn.spn import SPN
+from safespn.typing import AnyArray
+
+PLAIN_FIELDS = ("family", "size", "weight", "temperature", "log_loss", "density_weight", "votes")
+
+
+def committee_tensors(safe: Committee, supervised: Committee) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Tensors and plain values of two committees of the same members; networks that are the same are written once."""
+    tensors: dict[str, AnyArray] = {}
+    members = []
+    for number, (ours, theirs) in enumerate(zip(safe.members, supervised.members, strict=True)):
+        is_changed = ours.parameters is not theirs.parameters
+        for name, member in {"supervised": theirs, **({"safe": ours} if is_changed else {})}.items():
+            root = describe(member.structure, member.parameters)
+            tensors |= {f"{name}.{number}.{part}": values for part, values in network_tensors(root).items()}
+        plain = {field: getattr(ours, field) for field in PLAIN_FIELDS}
+        # JSON has no NaN.
+        plain["log_loss"] = None if np.isnan(ours.log_loss) else ours.log_loss
+        members.append({**plain, "is_changed": is_changed})
+    return tensors, {"members": members, "drawn_back": safe.drawn_back}
+
+
+def committees_of(
+    tensors: dict[str, AnyArray],
+    plain: dict[str, Any],
+    shape: tuple[int, int],
+    categories: Sequence[list[Any] | None],
+    path: str | os.PathLike[str],
+) -> tuple[Committee, Committee]:
+    """Rebuild and check the safe and the supervised committee.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of columns and of classes that every network must have.
+    categories : sequence
+        Categories of each column, None for a column of numbers.
+    """
+    safe, supervised = [], []
+    for number, entry in enumerate(plain["members"]):
+        theirs = _member(tensors, entry, f"supervised.{number}.", shape, path)
+        supervised.append(theirs)
+        safe.append(_member(tensors, entry, f"safe.{number}.", shape, path) if entry["is_changed"] else theirs)
+    for member in {id(each): each for each in safe + supervised}.values():
+        _check_domains(member, categories, path)
+    weights = np.array([[member.weight, member.density_weight] for member in safe])
+    drawn_back = float(plain["drawn_back"])
+    if not len(safe) or not np.allclose(weights.sum(axis=0), 1) or not (weights >= 0).all() or not 0 <= drawn_back <= 1:
+        raise ModelFileError(f"{path}: the weights of the committee are not valid")
+    reference = Committee(tuple(supervised))
+    return Committee(tuple(safe), reference if drawn_back else None, drawn_back), reference
+
+
+def _check_domains(member: Member, categories: Sequence[list[Any] | None], path: str | os.PathLike[str]) -> None:
+    for column, (domain, known) in enumerate(zip(member.structure.domains, categories, strict=True)):
+        if known is not None and not (domain and domain.kind == "codes" and domain.n_states <= max(1, len(known))):
+            raise ModelFileError(f"{path}: the categories of column {column} do not fit the networks")
+
+
+def _member(
+    tensors: dict[str, AnyArray], entry: dict[str, Any], prefix: str, shape: tuple[int, int], path: Any
+) -> Member:
+    own = {key.removeprefix(prefix): values for key, values in tensors.items() if key.startswith(prefix)}
+    spn = SPN._from_tensors(own, path)
+    if (spn.n_columns, spn._structure.n_root_edges) != shape:
+        raise ModelFileError(f"{path}: the networks do not fit {shape[1]} classes and {shape[0]} features")
+    values = {field: entry[field] for field in PLAIN_FIELDS}
+    values["log_loss"] = float("nan") if values["log_loss"] is None else float(values["log_loss"])
+    if values["family"] not in FAMILIES or not 0 < float(values["temperature"]) < np.inf:
+        raise ModelFileError(f"{path}: a member of the committee is not valid")
+    return Member(**values, structure=spn._structure, parameters=spn._parameters)

@@ -1,0 +1,456 @@
+"""The scikit-learn estimator: a classifier and a density, safe against its unlabelled rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from safespn.class_networks.candidate import Settings as NetworkSettings
+from safespn.class_networks.committee import Committee, Member
+from safespn.class_networks.families import AUTO, FAMILIES
+from safespn.classifier.answers import AnswersMixin
+from safespn.classifier.files import load_classifier, save_classifier
+from safespn.classifier.input_validation import ColumnTypes, InputValidationMixin
+from safespn.foundation.lazy_frames import is_lazy, meta_of
+from safespn.foundation.randomness import as_generator
+from safespn.safety.method import Method
+from safespn.safety.pipeline import Settings, learn_safely
+from safespn.spn import SPN
+from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
+
+RELATIVE_FLOOR = 1e-4
+
+
+class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # type: ignore[misc]
+    """A semi-supervised classifier and density model that knows what its unlabelled rows did.
+
+    Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
+    rows; its structure, variance floors and prior come from the features of all rows. Then the unlabelled rows are
+    added under a guard, and :attr:`safety_` says what is guaranteed.
+
+    Parameters
+    ----------
+    objective : {"generative", "discriminative"}
+        Learn the joint density of features and class, or the class posteriors.
+    safety : {"auto", "certified", "mcp", "none"}
+        How to guard against the unlabelled rows:
+
+        * "certified": the model is at least as likely as the supervised one for every labelling of the unlabelled rows
+          (generative), or for every labelling with plausible class proportions (discriminative); if no such model is
+          found, the supervised one is returned;
+        * "mcp": the paper's algorithm, which guarantees this at its final soft labels only;
+        * "none": plain use of the unlabelled rows;
+        * "auto": the strongest that applies, "certified".
+    soft_label_init : {"auto", "optimistic", "dirichlet"}
+        Where the soft labels of "mcp" start: at the supervised posteriors or at random; "auto" is random for the
+        generative objective and optimistic for the discriminative one, as in the paper.
+    network : "auto", str or sequence of str
+        What each class is made of. "auto" is a committee of all that follows but "deep"; a sequence of names is a
+        committee of these families; one name is a single network, at which nothing is averaged:
+
+        * "blocks": one Gaussian of all real columns per class, with shared or own covariances;
+        * "components": a mixture of all rows whose components the classes share; the labels say what they mean;
+        * "forest": decision trees grown on the labels, as circuits;
+        * "deep": LearnSPN on all rows, copied per class, as in the paper.
+
+        Where only one network can be fitted (``safety="mcp"`` or ``objective="discriminative"``), "auto" is "blocks".
+    max_depth : "auto" or int
+        Depth of deep networks; 0 is a product of single columns, "auto" the depth that Akaike's criterion prefers.
+    univariate : bool
+        Let deep networks end in leaves of one column only, as the paper's do.
+    pessimism : float between 0 and 1
+        How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
+        enforced, but the report still tells the exact worst case. Not used by "mcp".
+    confidence : float
+        Confidence that the class proportions of the unlabelled rows lie in the interval that the discriminative
+        certificate covers.
+    variance_floor : "auto" or float
+        Lower bound of variances relative to a column's own variance.
+    prior_rows : float
+        Pseudo-rows per class from the network of all rows: a class with few labels stays near the whole table.
+    max_iter : int
+        Iterations of the semi-supervised fit, at most: each is one pass over the rows. The worst case of a certified
+        fit rises from the first one, and the fit stops by itself when it hardly rises any more.
+    tol : float
+        It stops when the objective per row changes by less than this many nats.
+    unlabeled : object
+        What marks an unlabelled row in ``y``, besides labels that are missing (NaN, None, NA, masked or an empty text);
+        None if all rows are labelled.
+    validation_fraction : float, optional
+        Share of the labelled rows to set aside as validation rows.
+    random_state : int, RandomState instance or None
+    verbose : int
+        Write progress to standard error.
+    n_jobs : int, optional
+        Number of threads; None uses all cores for long tables, and one for short ones and inside workers of joblib.
+    sample_size : int
+        Rows that the structure is learned from, and choices are made with: a sample stratified by class where there
+        are more. Everything else sees all rows.
+    batch_size : int, optional
+        Rows per mini-batch of stepwise EM, for certified generative fits where passes over all rows are too slow: one
+        iteration is then one pass in mini-batches. The certificate is still that of all rows.
+    persist : {"auto", "rows", "labels", "nothing"}
+        What Dask workers hold between passes: the rows too, the soft labels and the supervised model's densities only
+        (rows are read again), or nothing (all is computed again, and slow). "auto" holds rows that fit in half of the
+        workers' memory.
+    checkpoint : path, optional
+        Folder where a certified generative fit writes its steps down. When the same fit was interrupted it goes on
+        from there, with the same result; a complete fit removes them. Workers on other machines must see the folder.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    spn_ : SPN
+        The density of the safe model as one network whose root has one child per class. Its columns are those of X,
+        with codes 0, 1, ... in the place of categories, and 0 in ignored columns.
+    members_ : tuple of Member
+        The networks whose class posteriors are averaged: family, size, weight, temperature and left-out log loss.
+    supervised_ : SafeSPNClassifier
+        The supervised model, as a fitted classifier.
+    soft_labels_ : array of shape (n_unlabelled, n_classes)
+    safety_ : SafetyReport
+    history_ : list of dict
+        Per iteration: objective, contrast at the soft labels and worst case in nats, validation score if any.
+    notes_ : dict
+        Plain values of yours that are saved with the model, empty at first; the command line notes what marks missing
+        cells.
+    n_iter_ : int
+    n_sampled_ : int
+        Rows that the structure was learned from.
+    column_types_ : list of str
+        Type of each column of X: "continuous", "categorical", "count" (only if declared) or "ignored". Ignored columns
+        have no influence on anything; they may hold whatever they like in rows to predict.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,)
+        Only if the features came with names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from safespn import SafeSPNClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> partly = np.where(np.arange(150) % 10 == 0, y, -1)
+    >>> clf = SafeSPNClassifier().fit(X, partly)
+    >>> clf.safety_.certified
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "objective": [StrOptions({"generative", "discriminative"})],
+        "safety": [StrOptions({"auto", "certified", "mcp", "none"})],
+        "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
+        "network": [StrOptions({"auto", *FAMILIES}), "array-like"],
+        "max_depth": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "univariate": ["boolean"],
+        "pessimism": [Interval(Real, 0, 1, closed="both")],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "variance_floor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "prior_rows": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "unlabeled": "no_validation",
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "n_jobs": [Integral, None],
+        "sample_size": [Interval(Integral, 2, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "persist": [StrOptions({"auto", "rows", "labels", "nothing"})],
+        "checkpoint": [str, PathLike, None],
+    }
+
+    def __init__(
+        self,
+        objective: str = "generative",
+        safety: str = "auto",
+        soft_label_init: str = "auto",
+        *,
+        network: str | Sequence[str] = "auto",
+        max_depth: str | int = "auto",
+        univariate: bool = False,
+        pessimism: float = 1.0,
+        confidence: float = 0.95,
+        variance_floor: str | float = "auto",
+        prior_rows: float = 0.3,
+        max_iter: int = 25,
+        tol: float = 1e-5,
+        unlabeled: Any = -1,
+        validation_fraction: float | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        sample_size: int = 20_000,
+        batch_size: int | None = None,
+        persist: str = "auto",
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.objective = objective
+        self.safety = safety
+        self.soft_label_init = soft_label_init
+        self.network = network
+        self.max_depth = max_depth
+        self.univariate = univariate
+        self.pessimism = pessimism
+        self.confidence = confidence
+        self.variance_floor = variance_floor
+        self.prior_rows = prior_rows
+        self.max_iter = max_iter
+        self.tol = tol
+        self.unlabeled = unlabeled
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.sample_size = sample_size
+        self.batch_size = batch_size
+        self.persist = persist
+        self.checkpoint = checkpoint
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        column_types: ColumnTypes = None,
+    ) -> SafeSPNClassifier:
+        """Learn from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame, or Dask array or data frame, of shape (n_rows, n_features)
+            NaN marks a missing cell. Booleans, texts, pandas categories, and numbers with exactly two different values
+            are categorical; columns that are empty or always the same are ignored, and so are dates, texts that hardly
+            repeat and whole numbers that tell rows apart in data frames. All other numbers are continuous.
+        y : array-like of shape (n_rows,)
+            Labels; the marker ``unlabeled`` for unlabelled rows.
+        sample_weight : array-like of shape (n_rows,), optional
+        validation : tuple of X and y, optional
+            Labelled rows, for early stopping of "mcp", and for the record. Unless ``safety="none"``, a discriminative
+            model is never worse than the supervised one on them.
+        column_types : mapping, optional
+            From the name or number of a column to "continuous", "categorical", "count" or "ignored", where
+            the decision should be another; see :attr:`column_types_`. Counts are checked to be 0, 1, 2, ..., and are
+            modelled like continuous numbers.
+
+        Returns
+        -------
+        SafeSPNClassifier
+            Itself.
+        """
+        self._validate_params()
+        before = {name: value for name, value in vars(self).items() if name in ("n_features_in_", "feature_names_in_")}
+        try:
+            return self._fit(X, y, sample_weight, validation, column_types)
+        except BaseException:
+            # What checking the table has noted belongs to no model: a failed fit leaves the classifier as it was.
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        column_types: ColumnTypes,
+    ) -> SafeSPNClassifier:
+        generator = as_generator(self.random_state)
+        rows, encoder, classes, held_out = self._validate_input(
+            X, y, sample_weight, validation, column_types, generator
+        )
+        method = self._method()
+        learned = learn_safely(rows, encoder.n_states, self._settings(), method, held_out, generator, self._log)
+        self._encoder, self.classes_ = encoder, classes
+        self._set_committee(learned.safe)
+        self.soft_labels_ = learned.soft_labels
+        self.history_, self.n_iter_ = learned.history, max(len(learned.history), 1)
+        self.safety_, self.n_sampled_ = learned.report, learned.n_sampled
+        self.notes_: dict[str, Any] = {}
+        self.supervised_ = self._with_committee(learned.supervised)
+        return self
+
+    def _set_committee(self, committee: Committee) -> None:
+        self._committee = committee
+        self._spn: SPN | None = None
+
+    def _with_committee(self, committee: Committee) -> SafeSPNClassifier:
+        """Make a fitted classifier of the same kind from other networks of the same table."""
+        other: SafeSPNClassifier = clone(self)
+        for name in ("_encoder", "classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        other.safety_ = self.safety_.without_unlabelled_rows()
+        other._set_committee(committee)
+        other.n_iter_, other.history_, other.notes_ = 1, [], {}
+        other.soft_labels_ = np.empty((0, len(self.classes_)))
+        other.n_sampled_ = 0
+        other.supervised_ = other
+        return other
+
+    @property
+    def spn_(self) -> SPN:
+        """The density as one network whose root has one child per class."""
+        if getattr(self, "_committee", None) is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet, and has no network")
+        if self._spn is None:
+            self._spn = SPN(self._committee.describe())
+        return self._spn
+
+    @property
+    def members_(self) -> tuple[Member, ...]:
+        """The networks whose class posteriors are averaged."""
+        if getattr(self, "_committee", None) is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet, and has no members")
+        return self._committee.members
+
+    @property
+    def column_types_(self) -> list[str]:
+        """Type of each column."""
+        if getattr(self, "_encoder", None) is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet, and knows no columns")
+        return list(self._encoder.types)
+
+    def _log(self, message: str) -> None:
+        if self.verbose:
+            sys.stderr.write(f"[{type(self).__name__}] {message}\n")
+
+    def _settings(self) -> Settings:
+        single = isinstance(self.network, str) and self.network != "auto"
+        families = (str(self.network),) if single else self._families()
+        if self.safety == "mcp" or self.objective == "discriminative":
+            # The paper's algorithm and conditional likelihoods are those of one network.
+            families, single = families if single else ("blocks",), True
+        return Settings(
+            families=families,
+            single=single,
+            networks=NetworkSettings(
+                relative_floor=RELATIVE_FLOOR if self.variance_floor == "auto" else float(self.variance_floor),
+                pseudo_rows=self.prior_rows,
+                max_depth=None if self.max_depth == "auto" else int(self.max_depth),
+                univariate=self.univariate,
+                n_jobs=self.n_jobs,
+            ),
+            sample_size=self.sample_size,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+        )
+
+    def _families(self) -> tuple[str, ...]:
+        if isinstance(self.network, str):
+            return AUTO
+        families = tuple(dict.fromkeys(str(name) for name in self.network))
+        unknown = [name for name in families if name not in FAMILIES]
+        if unknown or not families:
+            known = ", ".join(map(repr, FAMILIES))
+            raise ValueError(f"network: expected 'auto', or one or several of {known}, got {self.network!r}")
+        return families
+
+    def _method(self) -> Method:
+        return Method(
+            safety="certified" if self.safety == "auto" else self.safety,
+            objective=self.objective,
+            soft_label_init=self.soft_label_init,
+            pessimism=self.pessimism,
+            confidence=self.confidence,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            batch_size=self.batch_size,
+        )
+
+    def joint_log_likelihood(self, X: ArrayLike) -> FloatArray:
+        """Log density of each row together with each class, ``log p(x, y=k)``, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        if is_lazy(X):
+            return self._lazily("joint_log_likelihood", X, len(self.classes_))
+        table, _ = self._check_table(X, reset=False)
+        return self._committee.joint(table, self.n_jobs)
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Log density of each row, ``log p(x)``, shape (n_rows,)."""
+        if is_lazy(X):
+            return self._lazily("score_samples", X)
+        return self._evaluate(X)[0]
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Log probability of each class given each row, shape (n_rows, n_classes).
+
+        A row of zero density under every class gets the class proportions.
+        """
+        if is_lazy(X):
+            return self._lazily("predict_log_proba", X, len(self.classes_))
+        return self._evaluate(X)[1]
+
+    def _evaluate(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Log density, shape (n_rows,), and log class posteriors, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        table, _ = self._check_table(X, reset=False)
+        return self._committee.evaluate(table, self.n_jobs)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probability of each class given each row, shape (n_rows, n_classes)."""
+        if is_lazy(X):
+            return self._lazily("predict_proba", X, len(self.classes_))
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: ArrayLike) -> AnyArray:
+        """Most probable class of each row."""
+        if is_lazy(X):
+            return self._lazily("predict", X, dtype=self.classes_.dtype)
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _lazily(self, method: str, X: Any, n_columns: int | None = None, dtype: Any = np.float64) -> AnyArray:
+        """Promise what a method returns for the rows of a Dask collection, as a Dask array."""
+        check_is_fitted(self)
+        from safespn.classifier.dask_predictions import predict_lazily
+
+        validate_data(self, meta_of(X), reset=False, skip_check_array=True)
+        # What goes to the workers carries no soft labels.
+        promise: AnyArray = predict_lazily(self._with_committee(self._committee), method, X, n_columns, dtype)
+        return promise
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
+        """Draw ``n`` rows with their classes.
+
+        Categories that are numbers come as such, others as codes; ignored columns as what they always held, or NaN.
+        Without a ``random_state`` of its own it takes the classifier's.
+        """
+        check_is_fitted(self)
+        generator = as_generator(self.random_state if random_state is None else random_state)
+        cells = self.spn_.sample(n, random_state=generator)
+        cumulative = np.cumsum(np.exp(self._committee.evaluate(cells)[1]), axis=1)
+        codes = (generator.random((n, 1)) * cumulative[:, -1:] > cumulative).sum(axis=1)
+        return self._encoder.decode(cells), self.classes_[codes]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted classifier to a file that :meth:`load` reads without running any code from it."""
+        check_is_fitted(self)
+        save_classifier(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> SafeSPNClassifier:
+        """Read a classifier written by :meth:`save`.
+
+        Raises
+        ------
+        ModelFileError
+            A ValueError: the file is damaged, truncated, not a classifier, or written by a newer version.
+        """
+        return load_classifier(cls, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,143 @@
+"""From what users hand to a classifier (arrays, data frames, Dask collections) to rows to learn from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from safespn.exceptions import LabelWarning
+from safespn.foundation.label_doubts import label_doubts
+from safespn.foundation.labels import SemiSupervisedMixin, as_labels, encode_labels, is_unlabelled
+from safespn.foundation.lazy_frames import is_frame, is_lazy, meta_of
+from safespn.foundation.masked_arrays import unmask
+from safespn.foundation.table_encoder import TableEncoder
+from safespn.network.columns import check_scale, column_names
+from safespn.rows.blocks import PartitionedRows, RowBlock, Validation
+from safespn.rows.memory import MemoryRows
+from safespn.rows.sampling import drop_weightless, split_validation
+from safespn.typing import AnyArray, ArrayLike, FloatArray
+
+CheckedInput = tuple[PartitionedRows, TableEncoder, AnyArray, Validation | None]
+"""Rows, how their columns were encoded, the classes, and rows to check with, if any."""
+ColumnTypes = Mapping[Any, str] | None
+"""Types that callers declare, by name or number of the column."""
+
+
+class InputValidationMixin(SemiSupervisedMixin):
+    """Checks of tables and labels, for an estimator with the parameters used here."""
+
+    objective: str
+    validation_fraction: float | None
+    n_jobs: int | None
+    persist: str
+    _encoder: TableEncoder
+
+    def _validate_input(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        column_types: ColumnTypes,
+        generator: np.random.Generator,
+    ) -> CheckedInput:
+        """Check a table, its labels and weights, in memory or in Dask."""
+        if is_lazy(X):
+            return self._validate_lazy_input(X, y, sample_weight, validation, column_types)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        table, encoder = self._check_new_table(X, column_types, weights)
+        labels = self._check_labels(y, len(table))
+        classes, codes = encode_labels(labels, self.unlabeled)
+        for doubt in label_doubts(classes, np.bincount(codes[codes >= 0]), len(codes)):
+            warnings.warn(doubt, LabelWarning, stacklevel=4)
+        block = drop_weightless(RowBlock(table, codes, weights))
+        held_out = self._validation_rows(validation, encoder, classes)
+        if held_out is None and self.validation_fraction is not None:
+            block, held_out = split_validation(block, self.validation_fraction, generator)
+        rows = MemoryRows(block.table, block.codes, len(classes), block.weights, self.n_jobs)
+        return rows, encoder, classes, held_out
+
+    def _validate_lazy_input(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        validation: tuple[ArrayLike, ArrayLike] | None,
+        column_types: ColumnTypes,
+    ) -> CheckedInput:
+        """Look through a Dask collection and its labels."""
+        from safespn.rows.dask_input import read_collections
+
+        if self.objective == "discriminative":
+            raise ValueError(
+                'objective="discriminative" needs all rows in memory, as its certificate ties them together; '
+                'fit Dask collections with objective="generative", or pass a numpy array'
+            )
+        if self.validation_fraction is not None:
+            raise ValueError("validation_fraction is not available for Dask collections; pass validation=(X, y)")
+        if y is None:
+            self._check_labels(y, 0)
+        validate_data(self, meta_of(X), reset=True, skip_check_array=True)
+        read = read_collections(X, y, sample_weight, self.unlabeled, self.persist, column_types)
+        held_out = self._validation_rows(validation, read.encoder, read.classes)
+        return read.rows, read.encoder, read.classes, held_out
+
+    def _check_new_table(
+        self, X: Any, column_types: ColumnTypes, weights: FloatArray | None
+    ) -> tuple[FloatArray, TableEncoder]:
+        """Check a table to learn from, and decide the types of its columns by the rows that count."""
+        X = unmask(X)
+        plain = X if is_frame(X) else self._as_numbers(X, reset=True)
+        used = slice(None) if weights is None or not weights.any() else weights > 0
+        encoder = TableEncoder.fit(plain[used], column_types)
+        if is_frame(X):
+            checked = self._encode_frame(X, encoder, reset=True)
+            check_scale(checked, column_names(X, checked.shape[1]))
+            return checked, encoder
+        check_scale(plain, column_names(X, plain.shape[1]))
+        return np.asarray(encoder.encode(plain)), encoder
+
+    def _check_table(
+        self, X: Any, *, reset: bool = False, encoder: TableEncoder | None = None
+    ) -> tuple[FloatArray, TableEncoder]:
+        """Return features as the float64 table that networks take; checks names and number of columns."""
+        encoder, X = encoder or self._encoder, unmask(X)
+        if is_frame(X):
+            if hasattr(self, "feature_names_in_"):
+                X = encoder.with_ignored(X, self.feature_names_in_)
+            return self._encode_frame(X, encoder, reset=reset), encoder
+        return np.asarray(encoder.encode(self._as_numbers(X, reset=reset))), encoder
+
+    def _as_numbers(self, X: Any, *, reset: bool) -> FloatArray:
+        checked: FloatArray = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        return checked
+
+    def _encode_frame(self, X: Any, encoder: TableEncoder, *, reset: bool) -> FloatArray:
+        if not encoder.has_codes or not len(X):
+            return self._as_numbers(X, reset=reset)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        checked = np.asarray(encoder.encode(X), dtype=np.float64)
+        if np.isinf(checked).any():
+            row, column = np.argwhere(np.isinf(checked))[0]
+            raise ValueError(f"row {row}, column {column} is infinite; expected finite numbers, or NaN where missing")
+        return checked
+
+    def _validation_rows(
+        self, validation: tuple[ArrayLike, ArrayLike] | None, encoder: TableEncoder, classes: AnyArray
+    ) -> Validation | None:
+        if validation is None:
+            return None
+        X, y = validation
+        table, _ = self._check_table(X, reset=False, encoder=encoder)
+        labels = as_labels(y)
+        known = ~is_unlabelled(labels, self.unlabeled)
+        unseen = sorted(set(labels[known].tolist()) - set(classes.tolist()))
+        if unseen:
+            raise ValueError(f"validation rows hold class {unseen[0]!r}, which has no labelled row in y")
+        if table.ndim != 2 or len(table) != len(labels):
+            raise ValueError(f"validation must be (X, y) with one label per row, got {table.shape} and {labels.shape}")
+        return table[known], np.searchsorted(classes, labels[known])

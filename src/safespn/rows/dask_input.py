@@ -1,0 +1,250 @@
+"""From Dask collections to rows in partitions: what each partition holds is looked at once, then encoded lazily."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import dask
+import numpy as np
+from dask.delayed import Delayed, delayed
+
+from safespn.foundation.column_types import (
+    ColumnSummary,
+    declared_types,
+    merge_summaries,
+    names_of,
+    summarise_columns,
+)
+from safespn.foundation.labels import as_labels, check_several_classes, encode_labels, is_unlabelled
+from safespn.foundation.table_encoder import TableEncoder
+from safespn.network.columns import check_magnitudes, column_names
+from safespn.rows.blocks import RowBlock
+from safespn.rows.dask_rows import DaskRows, compute
+from safespn.rows.lazy_block import LazyBlock, graphs_apart
+from safespn.typing import AnyArray, FloatArray
+
+SHARE_OF_MEMORY = 0.5
+"""Rows stay in the workers' memory between passes if they fill at most this share of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionSummary:
+    """What one partition holds.
+
+    Parameters
+    ----------
+    n_rows, n_labels : int
+    counts, weights : dict
+        Rows, and their weight, of each label; under None those without one. Rows of weight zero are left out.
+    columns : tuple of ColumnSummary
+        What each column holds in these rows.
+    """
+
+    n_rows: int
+    n_labels: int
+    counts: dict[Any, int]
+    weights: dict[Any, float]
+    columns: tuple[ColumnSummary, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class DaskInput:
+    """Rows of Dask collections, and how they were encoded."""
+
+    rows: DaskRows
+    encoder: TableEncoder
+    classes: AnyArray
+
+
+def read_collections(
+    X: Any, y: Any, sample_weight: Any, unlabeled: Any, persist: str, column_types: Mapping[Any, str] | None = None
+) -> DaskInput:
+    """Look at all partitions of a table, its labels and weights, and promise their rows as blocks.
+
+    Parameters
+    ----------
+    X : Dask array or data frame
+    y, sample_weight : Dask array, series, or array-like of the same length; the latter may be None
+    unlabeled : object
+        What marks an unlabelled row.
+    persist : {"auto", "rows", "labels", "nothing"}
+        What stays in the memory of the workers between passes.
+    column_types : mapping, optional
+        Types that the caller declares, by name or number of the column.
+    """
+    # When Dask optimises a single column of a file, it may join partitions: then none is optimised.
+    frames = [each for each in (X, y, sample_weight) if _has_partitions(each)]
+    optimise = all(len(each.to_delayed()) == each.npartitions for each in frames)
+    tables = partitions_of_table(X, optimise)
+    declared = declared_types(column_types, names_of(X))
+    labels = _partitions(y, X, tables, "y", optimise)
+    weights: list[Any] = [None] * len(tables)
+    if sample_weight is not None:
+        weights = _partitions(sample_weight, X, tables, "sample_weight", optimise)
+    partitions = [
+        [each for each in partition if each is not None] for partition in zip(tables, labels, weights, strict=True)
+    ]
+    summaries: list[PartitionSummary] = compute(
+        [
+            (f"block {number}", delayed(_summarise)(unlabeled, declared, f"block {number}", *partition))
+            for number, partition in enumerate(partitions)
+        ]
+    )
+    for number, summary in enumerate(summaries):
+        if summary.n_rows != summary.n_labels:
+            raise ValueError(f"block {number} has {summary.n_rows} rows but {summary.n_labels} labels in y")
+    if not sum(summary.n_rows for summary in summaries):
+        raise ValueError(f"X has no rows in any of its {len(summaries)} blocks")
+    classes = _classes(summaries, unlabeled)
+    encoder = TableEncoder.decide(
+        names_of(X), _merged([summary.columns for summary in summaries], names_of(X)), declared
+    )
+    used = [number for number, summary in enumerate(summaries) if sum(summary.counts.values())]
+    names = [f"block {number}" for number in used]
+    order = [*classes.tolist(), None]
+    counts = np.array([[summaries[number].counts.get(label, 0) for label in order] for number in used])
+    totals = np.array([[summaries[number].weights.get(label, 0.0) for label in order] for number in used])
+    n_bytes = 8 * int(counts.sum()) * len(encoder.categories)
+    in_memory = persist == "rows" or (persist == "auto" and n_bytes <= SHARE_OF_MEMORY * _memory())
+    blocks = _blocks([partitions[number] for number in used], names, _Recipe(encoder, classes, unlabeled), in_memory)
+    return DaskInput(DaskRows(blocks, counts, totals, names, persist != "nothing"), encoder, classes)
+
+
+def _blocks(partitions: list[list[Any]], names: list[str], recipe: _Recipe, in_memory: bool) -> list[Delayed]:
+    """Promise the blocks: held by Dask, or made again in every pass."""
+    graphs = None if in_memory else graphs_apart(partitions)
+    if graphs is not None:
+        keys = [[promise.key for promise in partition] for partition in partitions]
+        each = enumerate(zip(graphs, keys, names, strict=True))
+        lazy = [
+            LazyBlock(graph, of_block, partial(_make_block, recipe, n, name)) for n, (graph, of_block, name) in each
+        ]
+        return list(dask.persist(*[delayed(block, traverse=False) for block in lazy]))
+    shared = delayed(recipe, traverse=False)
+    blocks = [
+        delayed(_make_block)(shared, position, name, *partition)
+        for position, (name, partition) in enumerate(zip(names, partitions, strict=True))
+    ]
+    return list(dask.persist(*blocks)) if in_memory else blocks
+
+
+@dataclass(frozen=True, eq=False)
+class _Recipe:
+    encoder: TableEncoder
+    classes: AnyArray
+    unlabeled: Any
+
+
+def _has_partitions(collection: Any) -> bool:
+    """Whether it is a Dask data frame or series."""
+    return hasattr(collection, "npartitions") and not hasattr(collection, "chunks")
+
+
+def partitions_of_table(X: Any, optimise: bool = True) -> list[Any]:
+    """Promise each partition of a table, with all its columns."""
+    if _has_partitions(X):
+        return list(X.to_delayed(optimize_graph=optimise))
+    if X.ndim != 2:
+        raise ValueError(f"expected a table with rows and columns, got a Dask array of {X.ndim} dimensions")
+    return list(X.rechunk({1: -1}).to_delayed().ravel())
+
+
+def _partitions(values: Any, X: Any, tables: list[Any], name: str, optimise: bool) -> list[Any]:
+    """Promise the partition of labels or weights that belongs to each partition of the table."""
+    if dask.is_dask_collection(values):
+        lengths = [*getattr(X, "chunks", [[np.nan]])[0], *getattr(values, "chunks", [[np.nan]])[0]]
+        if not np.isnan(lengths).any() and len(values) == len(X):
+            values = values.rechunk({0: X.chunks[0]})
+        partitions = list(np.ravel(values.to_delayed(optimize_graph=optimise)))
+        if len(partitions) != len(tables):
+            raise ValueError(
+                f"X has {len(tables)} blocks but {name} has {len(partitions)}; give both the same partitions or chunks"
+            )
+        return partitions
+    whole = as_labels(values) if name == "y" else np.asarray(values)
+    lengths = compute([(f"block {number}", delayed(len)(table)) for number, table in enumerate(tables)])
+    if sum(lengths) != len(whole):
+        raise ValueError(f"X has {sum(lengths)} rows but {name} has {len(whole)} entries")
+    # Held by Dask, so that they do not travel with every pass.
+    return list(dask.persist(*[delayed(partition) for partition in np.split(whole, np.cumsum(lengths)[:-1])]))
+
+
+def _summarise(
+    unlabeled: Any, declared: Sequence[str | None], name: str, table: Any, labels: Any, weights: Any = None
+) -> PartitionSummary:
+    labels = as_labels(labels)
+    each = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not (each >= 0).all() or np.isinf(each).any():
+        row = int(np.argmax(~(each >= 0) | np.isinf(each)))
+        raise ValueError(f"{name}, row {row}: weight {each[row]:g}; expected a finite number of at least zero")
+    free = is_unlabelled(labels, unlabeled)
+    used = each > 0
+    known = ~free & used
+    values, place = np.unique(np.array(labels[known].tolist()), return_inverse=True)
+    counts: dict[Any, int] = dict(zip(values.tolist(), np.bincount(place).tolist(), strict=True))
+    totals: dict[Any, float] = dict(zip(values.tolist(), np.bincount(place, each[known]).tolist(), strict=True))
+    counts[None], totals[None] = int((free & used).sum()), float(each[free & used].sum())
+    try:
+        columns = summarise_columns(table if len(used) != len(table) or used.all() else table[used], declared)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    return PartitionSummary(len(table), len(labels), counts, totals, columns)
+
+
+def _classes(summaries: Sequence[PartitionSummary], unlabeled: Any) -> AnyArray:
+    """All classes of all partitions, sorted, without the marker."""
+    present = {label: None for summary in summaries for label in summary.counts if label is not None}
+    labels = np.empty(len(present), dtype=object)
+    labels[:] = list(present)
+    if len(labels) == 0:
+        n_rows = sum(summary.n_rows for summary in summaries)
+        raise ValueError(f"y has no labelled row: all {n_rows} entries are the marker {unlabeled!r}")
+    check_several_classes(list(present), unlabeled, sum(summary.counts[None] for summary in summaries))
+    return encode_labels(labels, None)[0]
+
+
+def _merged(of_partitions: Sequence[tuple[ColumnSummary, ...]], names: Sequence[Any]) -> list[ColumnSummary]:
+    """What each column holds in all partitions."""
+    result = []
+    for name, of_column in zip(names, zip(*of_partitions, strict=True), strict=True):
+        try:
+            result.append(merge_summaries(of_column))
+        except ValueError as error:
+            raise ValueError(f"column {name!r} {error}") from error
+    return result
+
+
+def _make_block(recipe: _Recipe, position: int, name: str, table: Any, labels: Any, weights: Any = None) -> RowBlock:
+    """Encode one partition; rows of weight zero act as if they were not there."""
+    try:
+        cells = np.ascontiguousarray(recipe.encoder.encode(table), dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    try:
+        check_magnitudes(cells, column_names(table, cells.shape[1]))
+    except ValueError as error:
+        raise ValueError(f"{name}, {error}") from error
+    labels = as_labels(labels)
+    free = is_unlabelled(labels, recipe.unlabeled)
+    codes = np.full(len(labels), -1, dtype=np.intp)
+    codes[~free] = np.searchsorted(recipe.classes, labels[~free].astype(recipe.classes.dtype))
+    each: FloatArray | None = None if weights is None else np.asarray(weights, dtype=np.float64)
+    block = RowBlock(cells, codes, each, position)
+    return block if each is None else block.take(each > 0)
+
+
+def _memory() -> float:
+    """Memory of all workers of the present cluster, or what is free here, in bytes."""
+    try:
+        from distributed import default_client
+
+        workers = default_client().scheduler_info(n_workers=-1)["workers"].values()
+        return float(sum(map(operator.itemgetter("memory_limit"), workers)))
+    except (ImportError, ValueError):
+        import psutil
+
+        return float(psutil.virtual_memory().available)

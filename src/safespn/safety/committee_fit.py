@@ -1,0 +1,184 @@
+"""Safety on top of committees: members are fitted one by one, and the certificate is that of the whole.
+
+A committee's joint density is ``p(x) p(k | x)``. Against the committee of supervised members a row gains the change of
+``log p(x)`` plus that of ``log p(k | x)``, so that the exact worst case is the gain in density less the most that
+posteriors can lose. If it is negative, the posteriors are drawn back towards the supervised ones until it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from safespn.class_networks.assembly import Assembly
+from safespn.class_networks.committee import Committee, log_average
+from safespn.network.structure import Structure
+from safespn.rows.blocks import BlockStates, PartitionedRows, RowBlock
+from safespn.safety.contrast import contrast, labelled_gains, worst_gains
+from safespn.safety.method import Method
+from safespn.safety.problem import Problem
+from safespn.safety.report import SafetyReport
+from safespn.safety.tasks import Assessment
+from safespn.typing import FloatArray
+
+DRAW_BACK_STEPS = 7
+"""Bisections of the share of supervised posteriors."""
+
+
+@dataclass(frozen=True, eq=False)
+class CommitteeFit:
+    """A committee learned from labelled and unlabelled rows."""
+
+    committee: Committee
+    history: list[dict[str, Any]]
+    report: SafetyReport
+    soft_labels: Any
+
+
+def fit_committee(
+    assembly: Assembly,
+    rows: PartitionedRows,
+    method: Method,
+    generator: np.random.Generator,
+    checkpoint: Path | None,
+    log: Callable[[str], None],
+) -> CommitteeFit:
+    """Fit the members with the unlabelled rows, and certify the committee."""
+    supervised = assembly.committee
+    is_guarded = method.safety != "none" and method.pessimism == 1
+    history: list[dict[str, Any]] = []
+    parameters = []
+    for number, (member, prior) in enumerate(zip(supervised.members, assembly.priors, strict=True)):
+        # A member without a share in the density has nothing to gain from unlabelled rows that it has not used already:
+        # its posteriors stay as they are, unless no guard is wanted.
+        if rows.counts[-1] and (member.density_weight > 0 or not is_guarded):
+            folder = None if checkpoint is None else checkpoint / f"member-{number}"
+            problem = Problem(member.structure, rows, prior)
+            fit = method.fit(problem, member.parameters, None, generator, folder)
+            parameters.append(fit.parameters)
+            history += [{**entry, "member": number} for entry in fit.history]
+            log(f"member {number} ({member.family}, {member.size}): {len(fit.history)} iterations")
+        else:
+            parameters.append(member.parameters)
+    comparison = CommitteeComparison(supervised.with_parameters(parameters), supervised, rows)
+    share = comparison.least_share() if is_guarded else 0.0
+    assessment = comparison.assess(share)
+    is_unchanged = all(each is member.parameters for each, member in zip(parameters, supervised.members, strict=True))
+    fallback = bool(is_guarded and history and (is_unchanged or not assessment.worst_case >= 0))
+    if fallback:
+        comparison = CommitteeComparison(supervised, supervised, rows)
+        share, assessment = 0.0, comparison.assess(0.0)
+    committee = comparison.safe if share == 0 else replace(comparison.safe, reference=supervised, drawn_back=share)
+    report = method.report_of(assessment, rows.counts, fallback, str(supervised))
+    return CommitteeFit(committee, history, report, comparison.soft_labels(share))
+
+
+class CommitteeComparison:
+    """Compares a committee with that of the supervised members on all rows.
+
+    Parameters
+    ----------
+    safe, supervised : Committee
+    rows : PartitionedRows
+    """
+
+    def __init__(self, safe: Committee, supervised: Committee, rows: PartitionedRows) -> None:
+        self.safe, self.rows = safe, rows
+        self._structure = supervised.members[0].structure
+        _, self._states = rows.run(_Compare(safe, supervised), self._structure)
+
+    def assess(self, share: float) -> Assessment:
+        """Gains with a share of the supervised posteriors."""
+        summary: Assessment = self.rows.run(_Assess(share), self._structure, self._states)[0]
+        return summary
+
+    def least_share(self) -> float:
+        """Smallest share of the supervised posteriors, up to a small step, at which the worst case is not negative."""
+        if self.assess(0.0).worst_case >= 0:
+            return 0.0
+        low, high = 0.0, 1.0
+        for _ in range(DRAW_BACK_STEPS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.assess(middle).worst_case >= 0 else (middle, high)
+        return high
+
+    def soft_labels(self, share: float) -> Any:
+        """Posteriors of the unlabelled rows, shape (n_unlabelled, n_classes); a lazy array for rows in Dask."""
+        states: BlockStates = self.rows.run(_TakePosteriors(share), self._structure, self._states)[1]
+        return self.rows.concatenate_unlabelled(states, self.safe.n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class _CommitteeState:
+    """What is kept with the rows of a block: the gain in log density, and log posteriors before and after."""
+
+    density_gain: FloatArray
+    density: FloatArray
+    safe: FloatArray
+    supervised: FloatArray
+
+    def log_posterior(self, share: float) -> FloatArray:
+        return log_average(self.safe, self.supervised, share)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compare:
+    safe: Committee
+    supervised: Committee
+
+    def __call__(self, structure: Structure, block: RowBlock, state: Any) -> tuple[None, _CommitteeState]:
+        of_members = [member.evaluate(block.table, n_jobs=1) for member in self.supervised.members]
+        density, posterior = self.supervised.combine(of_members)
+        pairs = zip(self.safe.members, self.supervised.members, of_members, strict=True)
+        safe_density, safe_posterior = self.safe.combine(
+            [known if ours is theirs else ours.evaluate(block.table, n_jobs=1) for ours, theirs, known in pairs]
+        )
+        with np.errstate(invalid="ignore"):
+            gain = safe_density - density
+        # A row that both make impossible adds nothing.
+        gain = np.where(np.isneginf(safe_density) & np.isneginf(density), 0.0, gain)
+        return None, _CommitteeState(gain, density, safe_posterior, posterior)
+
+
+@dataclass(frozen=True)
+class _Assess:
+    share: float
+
+    def __call__(
+        self, structure: Structure, block: RowBlock, state: _CommitteeState
+    ) -> tuple[Assessment, _CommitteeState]:
+        weights = np.ones(len(block.codes)) if block.weights is None else block.weights
+        posterior, reference = state.log_posterior(self.share), state.supervised
+        with np.errstate(invalid="ignore"):
+            each = posterior - reference
+        each = np.where(np.isneginf(posterior) & np.isneginf(reference), np.inf, each) + state.density_gain[:, None]
+        known = np.nonzero(block.codes >= 0)[0]
+        worst = worst_gains(each)
+        of_labelled = labelled_gains(each[known], block.codes[known])
+        worst[known] = of_labelled
+        labels = np.exp(posterior)
+        labels[known] = block.codes[known, None] == np.arange(labels.shape[1])
+        at_labels = contrast(posterior, reference, labels) + state.density_gain
+        free = block.is_unlabelled
+        finite = np.isfinite(state.density)
+        magnitude = float(np.abs(state.density[finite]) @ weights[finite] + weights.sum())
+        return Assessment(
+            worst_case=float(worst @ weights),
+            contrast=float(at_labels @ weights),
+            labelled_gain=float(of_labelled @ weights[known]),
+            density_gain=float(state.density_gain @ weights),
+            n_changed=int((posterior[free].argmax(axis=1) != reference[free].argmax(axis=1)).sum()),
+            magnitude=magnitude,
+        ), state
+
+
+@dataclass(frozen=True)
+class _TakePosteriors:
+    share: float
+
+    def __call__(self, structure: Structure, block: RowBlock, state: _CommitteeState) -> tuple[None, FloatArray]:
+        return None, np.exp(state.log_posterior(self.share))[block.is_unlabelled]

@@ -1,0 +1,163 @@
+"""The answers of fitted classifiers: committees and single networks, mixed columns, gaps, and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import entr
+
+from safespn import SafeSPNClassifier
+
+
+def table(n=140, seed=0):
+    generator = np.random.default_rng(seed)
+    ill = generator.integers(0, 2, n)
+    frame = pd.DataFrame(
+        {
+            "age": generator.normal(40 + 12 * ill, 8),
+            "dose": generator.normal(0, 1, n),
+            "smoker": np.where(generator.random(n) < 0.2 + 0.6 * ill, "yes", "no"),
+        }
+    )
+    frame["weight"] = 2 * frame["age"] + generator.normal(0, 5, n)
+    return frame, np.where(ill == 1, "ill", "well")
+
+
+@pytest.fixture(scope="module", params=["blocks", ["blocks", "components"]], ids=str)
+def fitted(request):
+    X, y = table()
+    partly = y.astype(object)
+    partly[30:] = None
+    weights = np.where(np.arange(len(y)) % 2, 1.0, 2.0)
+    classifier = SafeSPNClassifier(network=request.param, random_state=0)
+    return classifier.fit(X, partly, sample_weight=weights), X, y
+
+
+@pytest.fixture(scope="module")
+def single():
+    X, y = table()
+    return SafeSPNClassifier(network="blocks", random_state=0).fit(X, np.where(np.arange(140) < 30, y, "-1")), X, y
+
+
+def test_explanations_add_up_to_the_log_odds(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[:4].copy()
+    rows.iloc[1, 2] = None
+    rows.iloc[2, 0] = np.nan
+    found = clf.explain(rows)
+    probability = clf.predict_proba(rows).max(axis=1)
+    np.testing.assert_allclose(found.total, np.log(probability / (1 - probability)), rtol=1e-6)
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), found.total, atol=1e-9)
+    assert found.values[1, 2] == found.values[2, 0] == 0
+    assert found.labels.tolist() == clf.predict(rows).tolist()
+    assert found.columns == ["age", "dose", "smoker", "weight"]
+    well, ill = clf.explain(rows, label="well"), clf.explain(rows, label="ill")
+    np.testing.assert_allclose(well.values, -ill.values, atol=1e-9)
+
+
+def test_a_row_without_cells_has_the_class_proportions_as_its_explanation(single):
+    clf, _, _ = single
+    found = clf.explain(pd.DataFrame({name: [np.nan] for name in ("age", "dose", "smoker", "weight")}))
+    assert (found.values == 0).all()
+    assert found.base[0] == found.total[0]
+
+
+def test_the_drop_of_a_category_is_its_sum(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[:3].copy()
+    rows["smoker"] = None
+    drop = clf.next_measurement(rows)
+    assert drop.shape == (3, 4)
+    assert (drop[:, [0, 1, 3]] == 0).all()
+    states = [rows.assign(smoker=state) for state in ("no", "yes")]
+    share = np.exp([clf.score_samples(state) - clf.score_samples(rows) for state in states])
+    after = sum(part * entr(clf.predict_proba(state)).sum(axis=1) for part, state in zip(share, states, strict=True))
+    expected = entr(clf.predict_proba(rows)).sum(axis=1) - after / share.sum(axis=0)
+    np.testing.assert_allclose(drop[:, 2], np.maximum(expected, 0), atol=1e-9)
+    np.testing.assert_allclose(clf.next_measurement(rows, cost=[1, 1, 4, 1])[:, 2], drop[:, 2] / 4)
+
+
+def test_age_says_more_than_noise(single):
+    clf, X, _ = single
+    empty = X.iloc[:1].assign(age=np.nan, dose=np.nan, weight=np.nan, smoker=None)
+    drop = clf.next_measurement(empty)[0]
+    assert drop[0] > drop[1]
+    assert (drop >= 0).all()
+
+
+def test_suggested_rows_are_distinct_and_not_outliers(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[30:].reset_index(drop=True).copy()
+    rows.loc[7, ["age", "weight"]] = 900.0, -900.0
+    rows.loc[9, "smoker"] = None
+    chosen = clf.suggest_labels(rows, 12)
+    assert len(set(chosen)) == 12
+    assert 7 not in chosen
+    np.testing.assert_array_equal(chosen, clf.suggest_labels(rows, 12))
+    assert sorted(clf.suggest_labels(rows, len(rows))) == list(range(len(rows)))
+    entropy = entr(clf.predict_proba(rows)).sum(axis=1)
+    assert entropy[chosen].mean() > entropy.mean()
+
+
+@pytest.fixture(scope="module")
+def rival():
+    X, y = table(seed=5)
+    return SafeSPNClassifier(network="blocks", unlabeled=None, random_state=0).fit(X[:12], y[:12])
+
+
+def test_an_audit_of_all_rows_gives_the_difference_in_accuracy(single, rival):
+    clf, X, y = single
+    with pytest.warns(match="these are all"):
+        rows = clf.audit_rows(X, 10_000, reference=rival)
+    assert len(rows)
+    found = clf.audit(X, rows, y[rows], reference=rival)
+    expected = (clf.predict(X) == y).mean() - (rival.predict(X) == y).mean()
+    assert found.interval == pytest.approx((expected, expected))
+    assert found.difference == pytest.approx(expected)
+    assert found.n_disagreeing == len(rows)
+    few = clf.audit_rows(X, 3, random_state=1, reference=rival)
+    low, high = clf.audit(X, few, y[few], reference=rival).interval
+    assert low <= expected <= high
+
+
+def test_the_supervised_model_is_the_reference(single):
+    clf, X, y = single
+    different = np.flatnonzero(clf.predict(X) != clf.supervised_.predict(X))
+    if not len(different):
+        with pytest.warns(match="no audit is needed"):
+            assert len(clf.audit_rows(X, 5)) == 0
+    found = clf.audit(X, different, y[different])
+    assert found.n_disagreeing == len(different)
+
+
+def test_audits_of_dask_tables(single, rival):
+    dd = pytest.importorskip("dask.dataframe", reason="needs the extra [dask]")
+    clf, X, y = single
+    lazy = dd.from_pandas(X, npartitions=3)
+    rows = clf.audit_rows(lazy, 4, reference=rival)
+    np.testing.assert_array_equal(rows, clf.audit_rows(X, 4, reference=rival))
+    assert clf.audit(lazy, rows, y[rows], reference=rival) == clf.audit(X, rows, y[rows], reference=rival)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda clf, X: clf.explain(X, label="dead"), "no class 'dead' to explain; expected one of 'ill', 'well'"),
+        (lambda clf, X: clf.explain(X.drop(columns="dose")), "dose"),
+        (lambda clf, X: clf.next_measurement(X, cost=[1, 2]), "one cost for each of 4 columns"),
+        (lambda clf, X: clf.next_measurement(X, cost=[1, 2, 0, 1]), "cost of column 2 is 0"),
+        (lambda clf, X: clf.suggest_labels(X, 0), "from 1 to 140, got n = 0"),
+        (lambda clf, X: clf.suggest_labels(X, 141), "from 1 to 140, got n = 141"),
+        (lambda clf, X: clf.audit_rows(X, 0), "at least one row"),
+        (lambda clf, X: clf.audit(X, [0.5], ["ill"]), "row numbers"),
+        (lambda clf, X: clf.audit(X, [3], ["ill", "well"]), "one label for each of 1 rows"),
+        (lambda clf, X: clf.audit(X, [3], ["dead"]), "row 3 has the label 'dead'"),
+        (lambda clf, X: clf.audit(X, [3], [None]), "row 3 has the label None"),
+        (lambda clf, X: clf.audit(X.drop(columns="age"), [3], ["ill"]), "age"),
+    ],
+)
+def test_bad_input_is_told(single, call, words):
+    clf, X, _ = single
+    with pytest.raises(ValueError, match=words):
+        call(clf, X)

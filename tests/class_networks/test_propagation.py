@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.datasets import make_moons
+
+from safespn.class_networks import propagation
+from safespn.class_networks.components import cluster
+from safespn.class_networks.folds import draw_folds
+from safespn.engine import passes
+from safespn.engine.bound import bind
+from tests.class_networks.tables import SETTINGS, labelled_table, table_of
+
+
+def moons(n_rows=400, per_class=3):
+    cells, codes = make_moons(n_rows, noise=0.05, random_state=0)
+    known = np.concatenate([np.nonzero(codes == code)[0][:per_class] for code in (0, 1)])
+    partly = np.full(n_rows, -1)
+    partly[known] = codes[known]
+    return cells, codes, partly
+
+
+def test_labels_travel_along_two_moons():
+    """From three labels of each moon to nearly all rows; without propagation the tables know their neighbours only."""
+    cells, codes, partly = moons()
+    table = labelled_table(cells, partly)
+    folds = draw_folds(table, np.random.default_rng(0))
+    candidates = list(propagation.candidates(table, folds, SETTINGS, np.random.default_rng(0)))
+    accuracy = []
+    for candidate in candidates:
+        network = candidate.build()
+        joint = passes.log_joint(bind(network.structure, network.parameters), cells)
+        accuracy.append((joint.argmax(axis=1) == codes).mean())
+    assert max(accuracy) > 0.97
+
+
+@pytest.mark.parametrize(("name", "perplexity"), [("real", 2.0), ("real", 6.0), ("mixed", 6.0)])
+def test_rows_belong_to_as_many_components_as_wanted(name, perplexity):
+    table = table_of(name)
+    cells = propagation._Cells(table, cluster(table, 64, 0)[0], 64)
+    share = softmax(cells.log_density(table.cells, cells.width_for(perplexity)), axis=1)
+    entropy = -(share * np.log(np.maximum(share, 1e-300))).sum(axis=1)
+    assert np.exp(entropy).mean() == pytest.approx(perplexity, rel=0.1)
+
+
+def test_components_do_not_get_narrower_than_the_floor():
+    """Rows with gaps belong to many components at any width."""
+    table = table_of("mixed")
+    cells = propagation._Cells(table, cluster(table, 64, 0)[0], 64)
+    assert cells.width_for(2.0) == pytest.approx(propagation.WIDTH_FLOOR)
+
+
+@pytest.mark.parametrize("name", ["real", "mixed"])
+def test_the_network_has_the_responsibilities_that_labels_travelled_by(name):
+    table = table_of(name)
+    cells = propagation._Cells(table, cluster(table, 64, 0)[0], 64)
+    width = cells.width_for(2.0)
+    complete = table.cells[~np.isnan(table.cells).any(axis=1)]
+    by_network = cells.mixture(width, SETTINGS).responsibilities(complete)
+    np.testing.assert_allclose(by_network, softmax(cells.log_density(complete, width), axis=1), atol=1e-9)
