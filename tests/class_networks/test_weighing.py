@@ -26,7 +26,7 @@ def calibrated(n_rows=4000, n_classes=3):
 @pytest.mark.parametrize("sharpness", [0.25, 1.0, 4.0])
 def test_the_temperature_takes_back_what_sharpened_the_posteriors(sharpness):
     log_posterior, codes, weights = calibrated()
-    temperature = choose_temperature(sharpness * log_posterior, codes, weights)
+    temperature = choose_temperature(sharpness * log_posterior, codes, weights, 1.0)
     assert temperature == pytest.approx(sharpness, rel=0.1)
 
 
@@ -36,13 +36,15 @@ def test_over_confident_posteriors_are_flattened_however_confident_they_are():
     codes = np.arange(n_rows) % 2
     told = np.where(np.arange(n_rows) % 4 == 0, 1 - codes, codes)
     log_posterior = 5000.0 * (told[:, None] == np.arange(2))
-    temperature = choose_temperature(log_posterior, codes, np.ones(n_rows))
+    temperature = choose_temperature(log_posterior, codes, np.ones(n_rows), 1.0)
     assert temperature > 50
     assert np.exp(log_tempered(log_posterior, temperature)[np.arange(n_rows), codes]).min() > 1e-12
 
 
-def test_without_evidence_the_temperature_is_one():
-    assert choose_temperature(np.zeros((0, 2)), np.zeros(0, dtype=int), np.zeros(0)) == pytest.approx(1, abs=0.05)
+@pytest.mark.parametrize("usual", [0.4, 1.0])
+def test_without_evidence_the_temperature_is_the_usual_one(usual):
+    temperature = choose_temperature(np.zeros((0, 2)), np.zeros(0, dtype=int), np.zeros(0), usual)
+    assert temperature == pytest.approx(usual, rel=0.05)
 
 
 def test_tempered_posteriors_are_powers():

@@ -76,7 +76,9 @@ def _weighed(candidates: Sequence[Candidate], folds: Folds) -> list[Choice]:
         equal = [1 / len(set(groups)) / groups.count(group) for group in groups]
         return [(candidate, weight, 1.0, np.nan) for candidate, weight in zip(candidates, equal, strict=True)]
     codes, weights = folds.codes[out], folds.weights[out]
-    temperatures = [choose_temperature(candidate.left_out, codes, weights) for candidate in candidates]
+    temperatures = [
+        choose_temperature(candidate.left_out, codes, weights, candidate.usual_temperature) for candidate in candidates
+    ]
     posteriors = [
         log_tempered(candidate.left_out, temperature)
         for candidate, temperature in zip(candidates, temperatures, strict=True)

@@ -36,6 +36,7 @@ MOST_COLUMNS = 150
 """More real columns than this, or than a third of the rows, get several blocks."""
 COLUMNS_PER_BLOCK = 30
 """Most columns of each of several blocks: no covariance has many more columns than rows, and work stays linear."""
+USUAL_TEMPERATURE = 1.0
 STEPS_WITH_GAPS = 4
 """EM steps where cells are missing; without gaps a single one is exact."""
 STEPS_WITH_SUMS = 30
@@ -67,9 +68,10 @@ PULLS = (
     Pull("shared covariance, weak pull", True, 0.1, 0.0),
     Pull("shared covariance, medium pull", True, 0.3, 0.1),
     Pull("shared covariance, strong pull", True, 1.0, 0.5),
+    Pull("shared covariance, diagonal pull", True, 1.0, 1.0),
     Pull("own covariances, medium pull", False, 0.3, 0.1),
     Pull("own covariances, strong pull", False, 1.0, 0.5),
-    Pull("own covariances, diagonal pull", False, 1.0, 1.0),
+    Pull("own covariances, diagonal pull", False, 5.0, 1.0),
 )
 WIDE_PULLS = tuple(
     Pull(f"shared covariance of {COLUMNS_PER_BLOCK} columns each, {name} pull to the diagonal", True, rows, 1.0)
@@ -164,7 +166,7 @@ class ClassCopies:
         def build() -> ClassNetwork:
             return ClassNetwork(self.structure, self._learned(folds, prior, None), prior)
 
-        return Candidate(family, family, size, left_out[folds.left_out], build)
+        return Candidate(family, family, size, left_out[folds.left_out], USUAL_TEMPERATURE, build)
 
     def _learned(self, folds: Folds, prior: Prior, fold: int | None) -> Parameters:
         """Parameters from the labelled rows without a fold's."""

@@ -74,6 +74,8 @@ class Candidate:
         What tells it from others of its family, in words.
     left_out : array of shape (n_left_out, n_classes)
         Log posteriors, or class joints, of the left-out labelled rows, each by a network that did not see its label.
+    usual_temperature : float
+        What the prior on its temperature is centred at: how over-confident such networks are as a rule.
     build : callable
         Makes the network from all labels; called for candidates that count only.
     """
@@ -82,6 +84,7 @@ class Candidate:
     group: str
     size: str
     left_out: FloatArray
+    usual_temperature: float
     build: Callable[[], ClassNetwork]
 
 

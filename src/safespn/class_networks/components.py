@@ -18,6 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings, compiled
+from safespn.class_networks.component_tables import tables_by_spreading, tables_from_labels
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -34,6 +35,8 @@ from safespn.network.structure import Parameters, Structure, describe
 from safespn.typing import FloatArray, IntArray
 
 SIZES = (2, 4, 8, 16, 32, 64)
+MOST_FOR_LABELS, FEWEST_FOR_SPREADING = 32, 8
+"""Few components overlap too little to spread labels; among many, labels alone leave most without any."""
 ROWS_PER_COMPONENT = 8
 MOST_LEAVES = 50_000
 """Components times columns: fewer components for wide tables."""
@@ -42,22 +45,34 @@ VARIANCE_FLOOR = 0.02
 PSEUDO_ROWS = 2.0
 """Rows distributed like the whole table that each component sees besides its own."""
 TABLE_PSEUDO_ROWS = 1.0
-"""Pseudo-rows of the class proportions in the table of each component."""
+"""Pseudo-rows of each component's class table in every further update."""
+USUAL_TEMPERATURE, WHERE_LABELS_SPREAD = 0.6, 0.5
 EM_STEPS = 40
 EM_TOLERANCE = 1e-3
+
+Fill = Callable[[FloatArray, LabelledTable, Folds, FloatArray], FloatArray]
+"""From responsibilities of all rows and weights of the labelled ones to tables p(y | c)."""
 
 
 def candidates(
     table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
-    """Yield mixtures of every size that the rows allow."""
+    """Yield mixtures of every size that the rows allow, with tables from the labels alone and from all rows."""
     for size in SIZES:
         if size * ROWS_PER_COMPONENT <= len(table.cells) and size * table.n_columns <= MOST_LEAVES:
             mixture = learn_mixture(table, size, settings, int(generator.integers(2**31)))
-            responsibilities = mixture.responsibilities(table.cells[folds.rows])
-            fill = partial(class_tables, responsibilities, folds, table.n_classes)
+            responsibilities = mixture.responsibilities(table.cells)
             connect = partial(_known, mixture)
-            yield shared_candidate("mixtures", f"{size} components", table, folds, connect, responsibilities, fill)
+            if size <= MOST_FOR_LABELS:
+                name, fill = f"{size} components", tables_from_labels
+                yield shared_candidate(
+                    "mixtures", name, table, folds, connect, responsibilities, fill, USUAL_TEMPERATURE
+                )
+            if size >= FEWEST_FOR_SPREADING:
+                name, spread = f"{size} components that spread labels", tables_by_spreading
+                yield shared_candidate(
+                    "spreading mixtures", name, table, folds, connect, responsibilities, spread, WHERE_LABELS_SPREAD
+                )
 
 
 def _known(mixture: Mixture) -> Mixture:
@@ -130,24 +145,6 @@ def _log_indicators(numbers: IntArray, size: int) -> FloatArray:
     return np.where(numbers[:, None] == np.arange(size), 0.0, -np.inf)
 
 
-def class_indicators(folds: Folds, n_classes: int, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Given weights of the labelled rows by class, shape (n_labelled, n_classes), and the class proportions.
-
-    The proportions, with one pseudo-row per class, come from the same weights: a label that is left out is left out of
-    them, too.
-    """
-    indicators = (folds.codes[:, None] == np.arange(n_classes)) * weights[:, None]
-    counts = indicators.sum(axis=0) + 1
-    return indicators, np.asarray(counts / counts.sum())
-
-
-def class_tables(responsibilities: FloatArray, folds: Folds, n_classes: int, weights: FloatArray) -> FloatArray:
-    """p(y | c) from the labelled rows with given weights, shape (n_components, n_classes)."""
-    indicators, proportions = class_indicators(folds, n_classes, weights)
-    counts = responsibilities.T @ indicators + TABLE_PSEUDO_ROWS * proportions
-    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
-
-
 def shared_candidate(
     group: str,
     size: str,
@@ -155,7 +152,8 @@ def shared_candidate(
     folds: Folds,
     describe_mixture: Callable[[], Mixture],
     responsibilities: FloatArray,
-    fill: Callable[[FloatArray], FloatArray],
+    fill: Fill,
+    usual_temperature: float,
 ) -> Candidate:
     """Make a candidate of components; only the tables are filled again without the labels of each fold.
 
@@ -163,18 +161,19 @@ def shared_candidate(
     ----------
     describe_mixture : callable
         Makes the components' network, if it is needed.
-    responsibilities : array of shape (n_labelled, n_components)
+    responsibilities : array of shape (n_rows, n_components)
+        Of all rows.
     fill : callable
-        From the weights of the labelled rows to tables p(y | c).
     """
     left_out = np.zeros((len(folds.rows), table.n_classes))
     for fold in range(N_FOLDS):
         out = folds.number == fold
         if out.any():
-            posterior = responsibilities[out] @ fill(folds.kept_weights(fold))
+            tables = fill(responsibilities, table, folds, folds.kept_weights(fold))
+            posterior = responsibilities[folds.rows[out]] @ tables
             left_out[out] = np.log(np.maximum(posterior, 1e-300))
 
     def build() -> ClassNetwork:
-        return describe_mixture().class_network(fill(folds.weights))
+        return describe_mixture().class_network(fill(responsibilities, table, folds, folds.weights))
 
-    return Candidate("components", group, size, left_out[folds.left_out], build)
+    return Candidate("components", group, size, left_out[folds.left_out], usual_temperature, build)

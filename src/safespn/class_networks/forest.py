@@ -33,6 +33,7 @@ TREES_PER_FOLD = 16
 SHRINKAGE = 1.0
 """Pseudo-rows by which a node's class table is drawn towards its parent's."""
 ROWS_PER_LEAF = 2.0
+USUAL_TEMPERATURE = 0.4
 FEWEST_ROWS_FOR_LEAVES = 40
 """With fewer labelled rows a leaf may hold a single one."""
 
@@ -46,7 +47,9 @@ def candidates(
         forest = _Forest.grown(table, folds, ranks, kind, int(generator.integers(2**31)))
         left_out = np.log(np.maximum(forest.left_out(folds), 1e-12))
         build = partial(forest.network, settings)
-        yield Candidate("forest", "forest", f"{forest.n_trees} {kind}", left_out[folds.left_out], build)
+        yield Candidate(
+            "forest", "forest", f"{forest.n_trees} {kind}", left_out[folds.left_out], USUAL_TEMPERATURE, build
+        )
 
 
 class _Ranks:

@@ -1,8 +1,6 @@
-"""Propagating components: many small ones, whose class tables spread labels through the rows that they share.
+"""Propagating components: many small ones of a common width, whose class tables spread labels through shared rows.
 
-The tables are learned by EM over labelled and unlabelled rows, with the components held fixed. A row without a label
-belongs to several components at once and carries what one knows of the classes to the others: label propagation as the
-EM of a sum-product network, inductive and linear in the rows.
+The width is chosen so that rows belong to a given number of components in the mean.
 """
 
 from __future__ import annotations
@@ -15,7 +13,8 @@ from scipy.optimize import brentq
 from scipy.special import softmax, xlogy
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, Settings, compiled
-from safespn.class_networks.components import MOST_LEAVES, Mixture, class_indicators, cluster, shared_candidate
+from safespn.class_networks.component_tables import tables_by_spreading
+from safespn.class_networks.components import MOST_LEAVES, Mixture, cluster, shared_candidate
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
 from safespn.learning.parameters import Prior
@@ -24,15 +23,13 @@ from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import Node, Product, Sum
 from safespn.typing import FloatArray, IntArray
 
-SIZES = (64, 128)
-PERPLEXITIES = (2.0, 6.0)
+SIZES = (64, 128, 256)
+PERPLEXITIES = (1.5, 2.5)
 """Mean number of components that a row belongs to."""
 ROWS_PER_COMPONENT = 3
 ROWS_FOR_WIDTH = 1000
 """Rows that the common width is chosen with."""
-PSEUDO_ROWS = 0.2
-"""Pseudo-rows of the class proportions in the table of each component."""
-STEPS = 60
+USUAL_TEMPERATURE = 0.5
 WIDTH_FLOOR = 1e-3
 SMALLEST_STATE = 1e-9
 """Least probability of a state in a narrow component."""
@@ -50,10 +47,11 @@ def candidates(
         for perplexity in PERPLEXITIES:
             width = cells.width_for(perplexity)
             everywhere = softmax(cells.log_density(table.cells, width), axis=1)
-            fill = partial(_propagate, everywhere, table, folds)
             describe = partial(cells.mixture, width, settings)
             name = f"{size} propagating components, {perplexity:g} to a row"
-            yield shared_candidate("propagation", name, table, folds, describe, everywhere[folds.rows], fill)
+            yield shared_candidate(
+                "propagation", name, table, folds, describe, everywhere, tables_by_spreading, USUAL_TEMPERATURE
+            )
 
 
 class _Cells:
@@ -128,21 +126,3 @@ class _Cells:
         structure, parameters = compiled(Sum(components, [1 / len(components)] * len(components)))
         floors = self.table.variance_floor(settings.relative_floor)
         return Mixture(structure, parameters, Prior(0.0, LeafPrior(floors, CATEGORY_PRIOR)))
-
-
-def _propagate(responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray) -> FloatArray:
-    """p(y | c) by EM over all rows, from labelled rows with given weights, shape (n_components, n_classes)."""
-    indicators, proportions = class_indicators(folds, table.n_classes, weights)
-    labels = responsibilities[folds.rows].T @ indicators + PSEUDO_ROWS * proportions
-    overlap = (responsibilities * table.weights[:, None]).T @ responsibilities
-    tables = np.tile(proportions, (len(labels), 1))
-    for _ in range(STEPS):
-        tables = labels + overlap @ tables
-        tables /= tables.sum(axis=1, keepdims=True)
-    # Propagation inflates large clusters: bring the mean prediction back to the labelled class proportions.
-    target = indicators.sum(axis=0) + 0.5
-    share = table.weights @ responsibilities / table.weights.sum()
-    for _ in range(5):
-        tables = tables * (target / target.sum() / np.maximum(share @ tables, 1e-9))
-        tables /= tables.sum(axis=1, keepdims=True)
-    return np.asarray(np.maximum(tables, 1e-12))

@@ -12,11 +12,15 @@ from safespn.typing import FloatArray, IntArray
 
 LARGEST_LOG_TEMPERATURE = 6.0
 COARSE_STEP = 0.75
-LOG_TEMPERATURE_WIDTH = 1.0
-"""Standard deviation of the prior on log temperature: with few labels it stays near zero."""
+LOG_TEMPERATURE_WIDTH = 0.35
+DEGREES_OF_FREEDOM = 3.0
+"""Of Student's distribution, the prior on log temperature: near the usual one with few labels, but free to go far, as
+it must in wide tables."""
 LOWEST_LOG_PROBABILITY = float(np.log(1e-12))
 """No single row decides."""
 N_STEPS = 200
+PSEUDO_LABELS = 2.0
+"""Pseudo-count of the weights of families, spread evenly."""
 SMALLEST_WEIGHT = 0.02
 """Members that count for less are dropped."""
 
@@ -27,19 +31,22 @@ def log_tempered(log_posterior: FloatArray, temperature: float) -> FloatArray:
     return np.asarray(scaled - logsumexp(scaled, axis=1, keepdims=True))
 
 
-def choose_temperature(log_posterior: FloatArray, codes: IntArray, weights: FloatArray) -> float:
+def choose_temperature(log_posterior: FloatArray, codes: IntArray, weights: FloatArray, usual: float) -> float:
     """Temperature at which left-out labels are most probable.
 
     Parameters
     ----------
     log_posterior : array of shape (n_left_out, n_classes)
         Up to a constant per row.
+    usual : float
+        Temperature that the prior is centred at.
     """
     rows = np.arange(len(codes))
 
     def loss(log_temperature: float) -> float:
         posterior = log_tempered(log_posterior, np.exp(log_temperature))
-        penalty = 0.5 * (log_temperature / LOG_TEMPERATURE_WIDTH) ** 2
+        far = (log_temperature - np.log(usual)) / LOG_TEMPERATURE_WIDTH
+        penalty = 0.5 * (DEGREES_OF_FREEDOM + 1) * np.log1p(far**2 / DEGREES_OF_FREEDOM)
         return float(penalty - weights @ np.maximum(posterior[rows, codes], LOWEST_LOG_PROBABILITY))
 
     # Where all wrong rows are at the lowest probability the loss is flat: look everywhere first, then nearby.
@@ -86,7 +93,7 @@ def weigh_within_families(
         members = np.array([family == name for family in families])
         result[members] = mixture_weights(of_label[:, members], weights)
         of_families[:, number] = of_label[:, members] @ result[members]
-    share = mixture_weights(of_families, weights)
+    share = mixture_weights(of_families, weights, PSEUDO_LABELS)
     for number, name in enumerate(names):
         result[[family == name for family in families]] *= share[number]
     counts = result >= min(SMALLEST_WEIGHT, result.max())

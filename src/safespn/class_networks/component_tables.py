@@ -1,0 +1,79 @@
+"""What shared components know of the classes: tables ``p(y | c)``, from the labels alone or by EM over all rows.
+
+A row without a label belongs to several components at once and carries what one knows of the classes to the others:
+label propagation as the EM of a sum-product network whose components are held fixed. It is inductive and linear in the
+rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from safespn.class_networks.folds import Folds
+from safespn.class_networks.labelled_table import LabelledTable
+from safespn.typing import FloatArray
+
+LABEL_PSEUDO_ROWS = 0.3
+"""Pseudo-rows of the class proportions in the table of each component, filled with the labels alone."""
+SPREAD_PSEUDO_ROWS = 0.03
+"""The same where labels spread: unlabelled rows would multiply them."""
+PROPORTION_STEPS = 5
+SMALLEST_PROBABILITY = 1e-12
+
+
+def tables_from_labels(
+    responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray
+) -> FloatArray:
+    """p(y | c) from the labelled rows with given weights, shape (n_components, n_classes).
+
+    Parameters
+    ----------
+    responsibilities : array of shape (n_rows, n_components)
+        Of all rows.
+    weights : array of shape (n_labelled,)
+        Zero for labels that are left out.
+    """
+    counts = _label_counts(responsibilities, table, folds, weights, LABEL_PSEUDO_ROWS)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def tables_by_spreading(
+    responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray
+) -> FloatArray:
+    """p(y | c) where EM over labelled and unlabelled rows ends, shape (n_components, n_classes).
+
+    A step of EM is ``tables <- normalise(labels + overlap @ tables)``, and the rows of ``tables`` sum to one: the
+    fixed point solves a system of linear equations.
+    """
+    labels = _label_counts(responsibilities, table, folds, weights, SPREAD_PSEUDO_ROWS)
+    overlap = (responsibilities * table.weights[:, None]).T @ responsibilities
+    total = labels.sum(axis=1) + overlap.sum(axis=1)
+    tables = np.linalg.solve(np.diag(total) - overlap, labels)
+    tables = np.maximum(tables, SMALLEST_PROBABILITY)
+    # Spreading inflates large clusters: bring the mean prediction back to the labelled class proportions.
+    target = _class_counts(folds, table.n_classes, weights).sum(axis=0) + 0.5
+    share = table.weights @ responsibilities / table.weights.sum()
+    for _ in range(PROPORTION_STEPS):
+        tables = tables / tables.sum(axis=1, keepdims=True)
+        tables = tables * (target / target.sum() / np.maximum(share @ tables, 1e-9))
+    tables = np.maximum(tables / tables.sum(axis=1, keepdims=True), SMALLEST_PROBABILITY)
+    return np.asarray(tables)
+
+
+def _class_counts(folds: Folds, n_classes: int, weights: FloatArray) -> FloatArray:
+    """Weights of the labelled rows by class, shape (n_labelled, n_classes)."""
+    return np.asarray((folds.codes[:, None] == np.arange(n_classes)) * weights[:, None])
+
+
+def _label_counts(
+    responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray, pseudo_rows: float
+) -> FloatArray:
+    """Weight of labels by component and class, with pseudo-rows, shape (n_components, n_classes).
+
+    The pseudo-rows have the class proportions, with one row per class added, of the same weights: a label that is left
+    out is left out of them, too.
+    """
+    indicators = _class_counts(folds, table.n_classes, weights)
+    proportions = indicators.sum(axis=0) + 1
+    counts = responsibilities[folds.rows].T @ indicators
+    return np.asarray(counts + pseudo_rows * proportions / proportions.sum())
