@@ -57,5 +57,7 @@ def test_the_network_has_the_responsibilities_that_labels_travelled_by(name):
     cells = propagation._Cells(table, cluster(table, 64, 0)[0], 64)
     width = cells.width_for(2.0)
     complete = table.cells[~np.isnan(table.cells).any(axis=1)]
-    by_network = cells.mixture(width, SETTINGS).responsibilities(complete)
+    # With a class for each component, class posteriors are responsibilities.
+    network = cells.connected(width, SETTINGS, np.full((64, 64), 1e-12) + np.eye(64))
+    by_network = softmax(passes.log_joint(bind(network.structure, network.parameters), complete), axis=1)
     np.testing.assert_allclose(by_network, softmax(cells.log_density(complete, width), axis=1), atol=1e-9)

@@ -139,6 +139,10 @@ def _with_densities(members: Sequence[Member], table: LabelledTable) -> Committe
         ],
         axis=1,
     )
+    for number in range(1, len(members)):
+        # Networks that differ in their classes only have one density, and one of them carries it.
+        if np.isclose(charged[:, :number].T, charged[:, number], rtol=1e-9, atol=1e-9).all(axis=1).any():
+            charged[:, number] = -np.inf
     top = charged.max(axis=1, keepdims=True)
     shares = mixture_weights(np.exp(charged - np.where(np.isfinite(top), top, 0.0)), weights)
     shares = np.where(shares < min(SMALLEST_DENSITY_WEIGHT, shares.max()), 0.0, shares)

@@ -47,8 +47,8 @@ PSEUDO_ROWS = 2.0
 TABLE_PSEUDO_ROWS = 1.0
 """Pseudo-rows of each component's class table in every further update."""
 USUAL_TEMPERATURE, WHERE_LABELS_SPREAD = 0.6, 0.5
-EM_STEPS = 40
-EM_TOLERANCE = 1e-3
+EM_STEPS = 25
+EM_TOLERANCE = 2e-3
 
 Fill = Callable[[FloatArray, LabelledTable, Folds, FloatArray], FloatArray]
 """From responsibilities of all rows and weights of the labelled ones to tables p(y | c)."""
@@ -61,22 +61,12 @@ def candidates(
     for size in SIZES:
         if size * ROWS_PER_COMPONENT <= len(table.cells) and size * table.n_columns <= MOST_LEAVES:
             mixture = learn_mixture(table, size, settings, int(generator.integers(2**31)))
-            responsibilities = mixture.responsibilities(table.cells)
-            connect = partial(_known, mixture)
+            shared = SharedComponents(table, folds, mixture.responsibilities(table.cells), mixture.connected)
             if size <= MOST_FOR_LABELS:
-                name, fill = f"{size} components", tables_from_labels
-                yield shared_candidate(
-                    "mixtures", name, table, folds, connect, responsibilities, fill, USUAL_TEMPERATURE
-                )
+                yield shared.candidate("mixtures", f"{size} components", tables_from_labels, USUAL_TEMPERATURE)
             if size >= FEWEST_FOR_SPREADING:
-                name, spread = f"{size} components that spread labels", tables_by_spreading
-                yield shared_candidate(
-                    "spreading mixtures", name, table, folds, connect, responsibilities, spread, WHERE_LABELS_SPREAD
-                )
-
-
-def _known(mixture: Mixture) -> Mixture:
-    return mixture
+                name = f"{size} components that spread labels"
+                yield shared.candidate("spreading mixtures", name, tables_by_spreading, WHERE_LABELS_SPREAD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +77,33 @@ class Mixture:
     parameters: Parameters
     prior: Prior
 
-    @property
-    def shares(self) -> FloatArray:
-        """Probability of each component, shape (n_components,)."""
-        return np.exp(self.parameters.log_weights)
-
     def responsibilities(self, cells: FloatArray) -> FloatArray:
         """Posterior probability of each component, shape (n_rows, n_components)."""
         return np.asarray(softmax(passes.log_joint(bind(self.structure, self.parameters), cells), axis=1))
 
-    def class_network(self, tables: FloatArray) -> ClassNetwork:
+    def connected(self, tables: FloatArray) -> ClassNetwork:
         """Connect the components with the classes; ``tables`` has p(y | c), shape (n_components, n_classes)."""
         root = describe(self.structure, self.parameters)
-        structure, parameters = compiled(over_shared_components(root.children, self.shares[:, None] * tables))
-        # The components' pseudo-data keep their share; the tables get as much as they had when they were filled.
-        n_classes = tables.shape[1]
-        edge_counts = np.append((TABLE_PSEUDO_ROWS * tables.T).ravel(), np.zeros(n_classes))
-        pseudo_data = PseudoDataPrior(parameters, edge_counts, tuple(np.full(len(v), 1.0) for v in parameters.leaves))
-        return ClassNetwork(structure, parameters, Prior(0.0, self.prior.leaves, pseudo_data))
+        return connect(root.children, np.exp(self.parameters.log_weights), tables, self.prior.leaves)
+
+
+def connect(components: Sequence[Node], shares: FloatArray, tables: FloatArray, leaves: LeafPrior) -> ClassNetwork:
+    """Make a class network of shared components.
+
+    Parameters
+    ----------
+    shares : array of shape (n_components,)
+        Probability of each component.
+    tables : array of shape (n_components, n_classes)
+        p(y | c).
+    leaves : LeafPrior
+        What further updates of the components respect.
+    """
+    structure, parameters = compiled(over_shared_components(components, shares[:, None] * tables))
+    # The components' pseudo-data keep their share; the tables get as much as they had when they were filled.
+    edge_counts = np.append((TABLE_PSEUDO_ROWS * tables.T).ravel(), np.zeros(tables.shape[1]))
+    pseudo_data = PseudoDataPrior(parameters, edge_counts, tuple(np.full(len(v), 1.0) for v in parameters.leaves))
+    return ClassNetwork(structure, parameters, Prior(0.0, leaves, pseudo_data))
 
 
 def over_shared_components(components: Sequence[Node], joint: FloatArray) -> Node:
@@ -145,35 +144,36 @@ def _log_indicators(numbers: IntArray, size: int) -> FloatArray:
     return np.where(numbers[:, None] == np.arange(size), 0.0, -np.inf)
 
 
-def shared_candidate(
-    group: str,
-    size: str,
-    table: LabelledTable,
-    folds: Folds,
-    describe_mixture: Callable[[], Mixture],
-    responsibilities: FloatArray,
-    fill: Fill,
-    usual_temperature: float,
-) -> Candidate:
-    """Make a candidate of components; only the tables are filled again without the labels of each fold.
+@dataclass(frozen=True, eq=False)
+class SharedComponents:
+    """Components that do not depend on labels: only class tables are filled again without the labels of each fold.
 
     Parameters
     ----------
-    describe_mixture : callable
-        Makes the components' network, if it is needed.
+    table : LabelledTable
+    folds : Folds
     responsibilities : array of shape (n_rows, n_components)
         Of all rows.
-    fill : callable
+    connected : callable
+        Makes the class network from tables p(y | c).
     """
-    left_out = np.zeros((len(folds.rows), table.n_classes))
-    for fold in range(N_FOLDS):
-        out = folds.number == fold
-        if out.any():
-            tables = fill(responsibilities, table, folds, folds.kept_weights(fold))
-            posterior = responsibilities[folds.rows[out]] @ tables
-            left_out[out] = np.log(np.maximum(posterior, 1e-300))
 
-    def build() -> ClassNetwork:
-        return describe_mixture().class_network(fill(responsibilities, table, folds, folds.weights))
+    table: LabelledTable
+    folds: Folds
+    responsibilities: FloatArray
+    connected: Callable[[FloatArray], ClassNetwork]
 
-    return Candidate("components", group, size, left_out[folds.left_out], usual_temperature, build)
+    def candidate(self, group: str, size: str, fill: Fill, usual_temperature: float) -> Candidate:
+        """Make a candidate whose tables are filled in a given way."""
+        folds, tables_of = self.folds, partial(fill, self.responsibilities, self.table, self.folds)
+        left_out = np.zeros((len(folds.rows), self.table.n_classes))
+        for fold in range(N_FOLDS):
+            out = folds.number == fold
+            if out.any():
+                posterior = self.responsibilities[folds.rows[out]] @ tables_of(folds.kept_weights(fold))
+                left_out[out] = np.log(np.maximum(posterior, 1e-300))
+
+        def build() -> ClassNetwork:
+            return self.connected(tables_of(folds.weights))
+
+        return Candidate("components", group, size, left_out[folds.left_out], usual_temperature, build)

@@ -12,22 +12,21 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import softmax, xlogy
 
-from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, Settings, compiled
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings
 from safespn.class_networks.component_tables import tables_by_spreading
-from safespn.class_networks.components import MOST_LEAVES, Mixture, cluster, shared_candidate
+from safespn.class_networks.components import MOST_LEAVES, SharedComponents, cluster, connect
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
-from safespn.learning.parameters import Prior
 from safespn.network.leaves import Categorical, Gaussian
 from safespn.network.leaves.family import LeafPrior
-from safespn.network.nodes import Node, Product, Sum
+from safespn.network.nodes import Node, Product
 from safespn.typing import FloatArray, IntArray
 
 SIZES = (64, 128, 256)
 PERPLEXITIES = (1.5, 2.5)
 """Mean number of components that a row belongs to."""
 ROWS_PER_COMPONENT = 3
-ROWS_FOR_WIDTH = 1000
+ROWS_FOR_WIDTH = 500
 """Rows that the common width is chosen with."""
 USUAL_TEMPERATURE = 0.5
 WIDTH_FLOOR = 1e-3
@@ -47,11 +46,9 @@ def candidates(
         for perplexity in PERPLEXITIES:
             width = cells.width_for(perplexity)
             everywhere = softmax(cells.log_density(table.cells, width), axis=1)
-            describe = partial(cells.mixture, width, settings)
+            shared = SharedComponents(table, folds, everywhere, partial(cells.connected, width, settings))
             name = f"{size} propagating components, {perplexity:g} to a row"
-            yield shared_candidate(
-                "propagation", name, table, folds, describe, everywhere, tables_by_spreading, USUAL_TEMPERATURE
-            )
+            yield shared.candidate("propagation", name, tables_by_spreading, USUAL_TEMPERATURE)
 
 
 class _Cells:
@@ -109,20 +106,25 @@ class _Cells:
         low, high = np.log(WIDTH_FLOOR), np.log(1e4)
         if excess(low) >= 0:
             return float(np.exp(low))
-        return float(np.exp(brentq(excess, low, high, xtol=0.02))) if excess(high) > 0 else float(np.exp(high))
+        return float(np.exp(brentq(excess, low, high, xtol=0.05))) if excess(high) > 0 else float(np.exp(high))
 
-    def mixture(self, width: float, settings: Settings) -> Mixture:
-        """Describe the components as a network."""
+    def connected(self, width: float, settings: Settings, tables: FloatArray) -> ClassNetwork:
+        """Make a class network; ``tables`` has p(y | c), shape (n_components, n_classes)."""
+        components = self.components(width)
+        floors = self.table.variance_floor(settings.relative_floor)
+        shares = np.full(len(components), 1 / len(components))
+        return connect(components, shares, tables, LeafPrior(floors, CATEGORY_PRIOR))
+
+    def components(self, width: float) -> list[Node]:
+        """Describe the components as sub-networks."""
         variance = width * self.table.variance[self.table.real_columns]
-        tables = self._tables_at(width)
+        states = self._tables_at(width)
         components: list[Node] = []
         for number, means in enumerate(self.means):
             leaves: list[Node] = [
                 Gaussian(column, *each)
                 for column, *each in zip(self.table.real_columns.tolist(), means, variance, strict=True)
             ]
-            leaves += [Categorical(column, table[number]) for column, table in tables.items()]
+            leaves += [Categorical(column, table[number]) for column, table in states.items()]
             components.append(leaves[0] if len(leaves) == 1 else Product(leaves))
-        structure, parameters = compiled(Sum(components, [1 / len(components)] * len(components)))
-        floors = self.table.variance_floor(settings.relative_floor)
-        return Mixture(structure, parameters, Prior(0.0, LeafPrior(floors, CATEGORY_PRIOR)))
+        return components
