@@ -285,3 +285,21 @@ class TestBadInput:
     def test_options_out_of_range(self, option, value):
         with pytest.raises(ValueError, match=option):
             learn_spn(two_blobs(), **{option: value})
+
+
+def test_a_curve_is_not_left_to_one_gaussian():
+    """Clusters along a curve overlap: row by row they lose against one Gaussian, and as a mixture they win."""
+    rng = np.random.default_rng(5)
+    angle = rng.uniform(0, np.pi, 1500)
+    bow = np.column_stack([np.cos(angle), 1.6 * np.sin(angle)]) + rng.normal(scale=0.3, size=(1500, 2))
+    train, test = bow[:1000], bow[1000:]
+    one = SPN(MultivariateGaussian([0, 1], train.mean(axis=0), np.cov(train.T)))
+    spn = learn_spn(train)
+    assert spn.n_nodes > 1
+    assert spn.log_likelihood(test).mean() > one.log_likelihood(test).mean() + 0.1
+
+
+def test_one_gaussian_stays_one_gaussian():
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(600, 3)) @ np.array([[1, 0.8, 0.3], [0, 1, -0.5], [0, 0, 1]])
+    assert learn_spn(rows).n_nodes == 1

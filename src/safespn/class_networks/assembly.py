@@ -148,5 +148,5 @@ def _with_densities(members: Sequence[Member], table: LabelledTable) -> Committe
     shares = np.where(shares < min(SMALLEST_DENSITY_WEIGHT, shares.max()), 0.0, shares)
     shares /= shares.sum()
     return Committee(
-        tuple(replace(member, density_weight=float(each)) for member, each in zip(members, shares, strict=True))
+        tuple(member.with_density_weight(float(each)) for member, each in zip(members, shares, strict=True))
     )

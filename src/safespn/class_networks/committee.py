@@ -94,8 +94,14 @@ class Member:
         # A row that no tree makes possible has no posterior: the caller knows.
         return np.asarray(np.log(np.maximum(mean, 1e-300)))
 
+    def with_density_weight(self, density_weight: float) -> Member:
+        """Return the member with another share in the density; what was bound for its passes is kept."""
+        other = replace(self, density_weight=density_weight)
+        other.__dict__.update({name: value for name, value in vars(self).items() if name in _BOUND})
+        return other
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_network", "_voting_network")}
+        return {name: value for name, value in vars(self).items() if name not in _BOUND}
 
     @property
     def log_class_weights(self) -> FloatArray:
@@ -117,6 +123,9 @@ class Member:
             children += of_class.children
             weights += [class_weight * weight for weight in of_class.weights]
         return bind(*compiled(Sum(children, weights)))
+
+
+_BOUND = ("_network", "_voting_network")
 
 
 def _own_tie(first: int, leaf: Leaf) -> int | None:
