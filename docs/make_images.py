@@ -24,6 +24,7 @@ def main() -> None:
     mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 110})
     FOLDER.mkdir(exist_ok=True)
     keep(two_moons(), "moons")
+    keep(committee(*bow_and_cloud()), "committee")
     X, y = make_moons(300, noise=0.1, random_state=1)
     y[N_LABELLED:] = -1
     keep(history_and_soft_labels(SafeSPNClassifier(network="blocks", random_state=0).fit(X, y)), "fit")
@@ -54,6 +55,31 @@ def two_moons() -> Figure:
     for axes, name, model in ((left, "labels only", few), (right, "with unlabelled rows", all_rows)):
         axes.set_title(f"{name}, accuracy {model.score(X, truth):.2f}", fontsize="medium")
     right.set_ylabel("")
+    entries = shown.key()
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, fontsize="small")
+    return figure
+
+
+def bow_and_cloud(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A bent cloud beside a round one, 20 labels of 600."""
+    generator = np.random.default_rng(seed)
+    truth = np.arange(600) % 2
+    angle = generator.uniform(-0.3, np.pi + 0.3, 600)
+    bow = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.where(truth[:, None] == 0, bow, [0.0, 0.1]) + generator.normal(scale=0.22, size=(600, 2))
+    return X, truth
+
+
+def committee(X: np.ndarray, truth: np.ndarray) -> Figure:
+    """What each family makes of the same rows, and the committee of all of them."""
+    y = np.where(np.arange(len(truth)) < 20, truth, -1)
+    figure, panels = plt.subplots(1, 4, figsize=(11, 3.4), sharey=True, layout="constrained")
+    for axes, network in zip(panels, ("blocks", "components", "forest", "auto"), strict=True):
+        model = SafeSPNClassifier(network=network, random_state=0).fit(X, y)
+        shown = plot_decision(model, X, y, ax=axes, legend=False)
+        name = "committee" if network == "auto" else network
+        axes.set_title(f"{name}, accuracy {model.score(X, truth):.2f}", fontsize="medium")
+        axes.set_ylabel("")
     entries = shown.key()
     figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, fontsize="small")
     return figure
