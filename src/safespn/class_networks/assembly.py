@@ -22,7 +22,7 @@ from safespn.class_networks.weighing import (
 )
 from safespn.exceptions import FewLabelsWarning
 from safespn.learning.parameters import Prior, n_parameters
-from safespn.typing import FloatArray
+from safespn.typing import BoolArray, FloatArray
 
 ROWS_FOR_DENSITY = 2000
 """Rows that the weights in the density are chosen with."""
@@ -61,7 +61,8 @@ def assemble(
     chosen = _single(candidates, folds) if single else _weighed(candidates, folds)
     networks = [candidate.build() for candidate, *_ in chosen]
     members = [_member(network, *each) for network, each in zip(networks, chosen, strict=True)]
-    return Assembly(_with_densities(members, table), tuple(network.prior for network in networks))
+    for_density = np.array([network.for_density for network in networks])
+    return Assembly(_with_densities(members, for_density, table), tuple(network.prior for network in networks))
 
 
 Choice = tuple[Candidate, float, float, float]
@@ -120,25 +121,27 @@ def _member(network: ClassNetwork, candidate: Candidate, weight: float, temperat
     )
 
 
-def _with_densities(members: Sequence[Member], table: LabelledTable) -> Committee:
+def _with_densities(members: Sequence[Member], for_density: BoolArray, table: LabelledTable) -> Committee:
     """Weigh the members' densities: as a mixture that makes the rows most likely, each charged for its parameters.
 
     The charge per row is that of the Bayesian information criterion; left-out densities would need every member to be
     learned again.
+
+    Parameters
+    ----------
+    for_density : array of shape (n_members,)
+        Which members may have a share; all if none may.
     """
     if len(members) == 1:
         return Committee((replace(members[0], votes=False),) if members[0].temperature == 1 else tuple(members))
     step = max(1, len(table.cells) // ROWS_FOR_DENSITY)
     cells, weights = table.cells[::step], table.weights[::step]
     n_rows = float(table.weights.sum())
-    charged = np.stack(
-        [
-            member.evaluate(cells)[0]
-            - 0.5 * n_parameters(member.structure, member.parameters) * np.log(n_rows) / n_rows
-            for member in members
-        ],
-        axis=1,
-    )
+    charged = np.full((len(cells), len(members)), -np.inf)
+    for number in np.nonzero(for_density if for_density.any() else ~for_density)[0].tolist():
+        member = members[number]
+        charge = 0.5 * n_parameters(member.structure, member.parameters) * np.log(n_rows) / n_rows
+        charged[:, number] = member.evaluate(cells)[0] - charge
     for number in range(1, len(members)):
         # Networks that differ in their classes only have one density, and one of them carries it.
         if np.isclose(charged[:, :number].T, charged[:, number], rtol=1e-9, atol=1e-9).all(axis=1).any():

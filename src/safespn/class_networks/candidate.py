@@ -53,12 +53,15 @@ class ClassNetwork:
         What every further update of the parameters respects.
     votes : bool
         Whether each class is a sum over trees whose class posteriors are averaged, not their densities.
+    for_density : bool
+        Whether it may have a share in a committee's density.
     """
 
     structure: Structure
     parameters: Parameters
     prior: Prior
     votes: bool = False
+    for_density: bool = True
 
 
 @dataclass(frozen=True, eq=False)

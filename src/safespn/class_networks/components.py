@@ -120,7 +120,7 @@ def learn_mixture(table: LabelledTable, size: int, settings: Settings, seed: int
     leaves = LeafPrior(table.variance_floor(VARIANCE_FLOOR), CATEGORY_PRIOR)
     counts = tuple(np.full(len(values), PSEUDO_ROWS) for values in start.leaves)
     prior = Prior(1.0, leaves, PseudoDataPrior(start, np.zeros(structure.n_edges), counts))
-    evidence = Evidence(_log_indicators(cluster(table, size, seed)[0], size), tilt=0.0)
+    evidence = Evidence(_log_indicators(cluster(table.design.scaled, table.weights, size, seed), size), tilt=0.0)
     statistics = passes.statistics(bind(structure, start), table.cells, evidence, table.weights, n_passes=EM_STEPS)
     parameters = m_step(structure, start, statistics, prior)
     source = TableSource(structure, table.cells, weights=table.weights, n_jobs=settings.n_jobs)
@@ -130,14 +130,12 @@ def learn_mixture(table: LabelledTable, size: int, settings: Settings, seed: int
     return Mixture(structure, fit.parameters, prior)
 
 
-def cluster(table: LabelledTable, size: int, seed: int) -> tuple[IntArray, FloatArray]:
-    """Number of each row's cluster, and the centres in units of the design matrix."""
-    size = min(size, len(table.cells))
+def cluster(values: FloatArray, weights: FloatArray, size: int, seed: int) -> IntArray:
+    """Number of the cluster of each row, from 0 to less than ``size``, by k-means."""
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        means = KMeans(size, n_init=1, max_iter=25, random_state=seed)
-        means.fit(table.design.scaled, sample_weight=table.weights)
-    return means.labels_, means.cluster_centers_
+        means = KMeans(min(size, len(values)), n_init=1, max_iter=25, random_state=seed)
+        return np.asarray(means.fit_predict(values, sample_weight=weights))
 
 
 def _log_indicators(numbers: IntArray, size: int) -> FloatArray:

@@ -1,11 +1,14 @@
-"""Propagating components: many small ones of a common width, whose class tables spread labels through shared rows.
+"""Propagating components: many small ones of a common shape, whose class tables spread labels through shared rows.
 
-The width is chosen so that rows belong to a given number of components in the mean.
+Their width is chosen so that rows belong to a given number of components in the mean. Their real columns are
+independent or, where the table is complete, as correlated as within clusters of all rows: distances along a correlation
+are then shorter than across it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,18 +20,22 @@ from safespn.class_networks.component_tables import tables_by_spreading
 from safespn.class_networks.components import MOST_LEAVES, SharedComponents, cluster, connect
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
-from safespn.network.leaves import Categorical, Gaussian
+from safespn.network.leaves import Categorical, Gaussian, MultivariateGaussian
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import Node, Product
-from safespn.typing import FloatArray, IntArray
+from safespn.typing import FloatArray
 
-SIZES = (64, 128, 256)
+SIZES, CORRELATED_SIZES = (64, 128, 256), (64, 256)
 PERPLEXITIES = (1.5, 2.5)
 """Mean number of components that a row belongs to."""
 ROWS_PER_COMPONENT = 3
 ROWS_FOR_WIDTH = 500
 """Rows that the common width is chosen with."""
 USUAL_TEMPERATURE = 0.5
+MOST_CORRELATED_COLUMNS, ROWS_PER_CORRELATED_COLUMN = 64, 5
+CLUSTERS_FOR_COVARIANCE = 32
+RIDGE, SMALLEST_SHARE = 0.1, 1e-3
+"""Share by which correlations within clusters are taken back, and of a column's variance that is always left."""
 WIDTH_FLOOR = 1e-3
 SMALLEST_STATE = 1e-9
 """Least probability of a state in a narrow component."""
@@ -37,29 +44,66 @@ SMALLEST_STATE = 1e-9
 def candidates(
     table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
-    """Yield propagating components of each size and overlap."""
-    for size in SIZES:
-        seed = int(generator.integers(2**31))
-        if size * ROWS_PER_COMPONENT > len(table.cells) or size * table.n_columns > MOST_LEAVES:
-            continue
-        cells = _Cells(table, cluster(table, size, seed)[0], size)
-        for perplexity in PERPLEXITIES:
-            width = cells.width_for(perplexity)
-            everywhere = softmax(cells.log_density(table.cells, width), axis=1)
-            shared = SharedComponents(table, folds, everywhere, partial(cells.connected, width, settings))
-            name = f"{size} propagating components, {perplexity:g} to a row"
-            yield shared.candidate("propagation", name, tables_by_spreading, USUAL_TEMPERATURE)
+    """Yield propagating components of each shape, size and overlap."""
+    shapes: dict[str, FloatArray | None] = {"propagating components": None}
+    if _can_be_correlated(table):
+        shapes["correlated propagating components"] = _covariance_within_clusters(table, generator)
+    for shape, covariance in shapes.items():
+        for size in SIZES if covariance is None else CORRELATED_SIZES:
+            seed = int(generator.integers(2**31))
+            if size * ROWS_PER_COMPONENT > len(table.cells) or size * table.n_columns > MOST_LEAVES:
+                continue
+            cells = _Cells(table, size, seed, covariance)
+            for perplexity in PERPLEXITIES:
+                width = cells.width_for(perplexity)
+                everywhere = softmax(cells.log_density(table.cells, width), axis=1)
+                shared = SharedComponents(table, folds, everywhere, partial(cells.connected, width, settings))
+                name = f"{size} {shape}, {perplexity:g} to a row"
+                yield shared.candidate("propagation", name, tables_by_spreading, USUAL_TEMPERATURE)
+
+
+def _can_be_correlated(table: LabelledTable) -> bool:
+    n_real = len(table.real_columns)
+    is_small = 2 <= n_real <= min(MOST_CORRELATED_COLUMNS, len(table.cells) // ROWS_PER_CORRELATED_COLUMN)
+    return is_small and not len(table.code_columns) and not np.isnan(table.cells).any()
+
+
+def _covariance_within_clusters(table: LabelledTable, generator: np.random.Generator) -> FloatArray:
+    """Covariance of the rows about the centres of their clusters, all columns real and complete."""
+    size = max(1, min(CLUSTERS_FOR_COVARIANCE, len(table.cells) // 8))
+    numbers = cluster(table.design.scaled, table.weights, size, int(generator.integers(2**31)))
+    indicators = (numbers[:, None] == np.arange(size)) * table.weights[:, None]
+    z = table.design.values
+    centres = indicators.T @ z / np.maximum(indicators.sum(axis=0), 1e-9)[:, None]
+    residuals = z - centres[numbers]
+    within = (residuals * table.weights[:, None]).T @ residuals / table.weights.sum()
+    within = (1 - RIDGE) * within + np.diag(RIDGE * np.diag(within) + SMALLEST_SHARE)
+    spread = np.sqrt(table.variance)
+    return np.asarray(within * np.outer(spread, spread))
 
 
 class _Cells:
-    """Clusters of all rows as components with a common width.
+    """Clusters of all rows as components of a common shape and width.
 
-    At width s a component's log density is that at width one divided by s, up to its normaliser: Gaussians of variance
-    s in units of the column's, and tables of states raised to the power 1/s.
+    At width s a component's log density is that at width one divided by s, up to its normaliser: Gaussians whose
+    covariance is s times the common one, and tables of states raised to the power 1/s.
+
+    Parameters
+    ----------
+    covariance : array of shape (n_columns, n_columns) or None
+        Of tables whose columns are all real and complete. None for independent columns with their own variances.
     """
 
-    def __init__(self, table: LabelledTable, numbers: IntArray, size: int) -> None:
-        self.table = table
+    def __init__(self, table: LabelledTable, size: int, seed: int, covariance: FloatArray | None = None) -> None:
+        self.table, self.covariance = table, covariance
+        values = table.design.scaled
+        if covariance is not None:
+            whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T
+            values = (table.cells - table.mean) @ whitening
+            self.whitening = whitening
+        else:
+            self.whitening = np.diag(1 / np.sqrt(table.variance[table.real_columns]))
+        numbers = cluster(values, table.weights, size, seed)
         self.indicators = (numbers[:, None] == np.arange(size)) * table.weights[:, None]
         self.means = self._means()
         self.tables = {column: self._states(column) for column in table.code_columns.tolist()}
@@ -80,9 +124,10 @@ class _Cells:
     def log_density(self, cells: FloatArray, width: float) -> FloatArray:
         """Log density of the components up to a constant per row, shape (n_rows, n_components)."""
         real = self.table.real_columns
-        scale = np.sqrt(self.table.variance[real])
-        z, observed = np.nan_to_num(cells[:, real] / scale), ~np.isnan(cells[:, real])
-        centre = self.means / scale
+        middle = self.table.mean[real]
+        # A missing cell counts for nothing where columns are independent; where they are not, none is missing.
+        z, observed = np.nan_to_num(cells[:, real] - middle) @ self.whitening, ~np.isnan(cells[:, real])
+        centre = (self.means - middle) @ self.whitening
         value = (z @ centre.T - 0.5 * observed @ (centre**2).T) / width
         for column, table in self._tables_at(width).items():
             value += (cells[:, column, None] == np.arange(table.shape[1])) @ np.log(table).T
@@ -113,18 +158,20 @@ class _Cells:
         components = self.components(width)
         floors = self.table.variance_floor(settings.relative_floor)
         shares = np.full(len(components), 1 / len(components))
-        return connect(components, shares, tables, LeafPrior(floors, CATEGORY_PRIOR))
+        network = connect(components, shares, tables, LeafPrior(floors, CATEGORY_PRIOR))
+        # Their width suits the spreading of labels, and hundreds of components would take most of the time of a fit.
+        return replace(network, for_density=False)
 
     def components(self, width: float) -> list[Node]:
         """Describe the components as sub-networks."""
-        variance = width * self.table.variance[self.table.real_columns]
+        real = self.table.real_columns.tolist()
+        if self.covariance is not None:
+            return [MultivariateGaussian(real, means, width * self.covariance, tie=0) for means in self.means]
+        variance = width * self.table.variance[real]
         states = self._tables_at(width)
         components: list[Node] = []
         for number, means in enumerate(self.means):
-            leaves: list[Node] = [
-                Gaussian(column, *each)
-                for column, *each in zip(self.table.real_columns.tolist(), means, variance, strict=True)
-            ]
+            leaves: list[Node] = [Gaussian(column, *each) for column, *each in zip(real, means, variance, strict=True)]
             leaves += [Categorical(column, table[number]) for column, table in states.items()]
             components.append(leaves[0] if len(leaves) == 1 else Product(leaves))
         return components
