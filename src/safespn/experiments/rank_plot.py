@@ -9,6 +9,8 @@ import numpy as np
 
 from safespn.typing import FloatArray
 
+RANK_NOTE = "Bars join methods that do not differ significantly (Nemenyi's test at 5 %)."
+
 
 def draw_ranks(methods: Sequence[str], ranks: FloatArray, difference: float, title: str) -> Any:
     """Draw average ranks (best first) on a line; returns a matplotlib figure.

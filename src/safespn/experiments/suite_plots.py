@@ -1,0 +1,102 @@
+"""Pictures of the wide comparison: log loss against labels, and gains against what might predict them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from safespn.experiments.suite_gains import PREDICTORS
+from safespn.experiments.suite_results import complete, methods_in, name_of
+from safespn.typing import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IN_CURVES = ("safespn", "labels_only", "lr", "rf", "et", "spread")
+"""The default, the same without unlabelled rows, and what people would use instead."""
+COLOURS = ("#0b62b8", "#6cb6ff", "#c2410c", "#0f7b5a", "#8a6d00", "#9333a8")
+MARKERS = "osD^vP"
+CURVES = (
+    "Log loss against the number of labels",
+    "Means over the tables that have all numbers of labels. Bands: one standard error over tables of the difference to "
+    "the mean of the methods shown, because tables differ far more than methods do.",
+)
+GAINS = (
+    "Gain from the unlabelled rows against what might predict it",
+    "safespn against the same classifier fitted to the labelled rows alone; one mark per table and number of labels.",
+)
+
+
+def curves(trials: pd.DataFrame) -> tuple[list[str], list[int], FloatArray, FloatArray, int]:
+    """Mean log loss of each method for each number of labels, on tables that have all numbers of labels.
+
+    Returns
+    -------
+    methods : list of str
+    budgets : list of int
+    means, errors : arrays of shape (n_methods, n_budgets)
+        Tables differ far more than methods do, for all methods alike: errors are those of the difference to the mean
+        of the methods on the same table.
+    n_tables : int
+    """
+    methods = [method for method in IN_CURVES if method in methods_in(trials)]
+    finished = complete(trials, methods)
+    budgets = sorted(int(budget) for budget in finished["budget"].unique())
+    wide = finished.pivot_table(index="table", columns=["budget", "method"], values="log_loss").dropna()
+    cells = np.array([[wide[budget, method].to_numpy() for budget in budgets] for method in methods])
+    around = cells - cells.mean(axis=0)
+    n_tables = len(wide)
+    spread = around.std(axis=2, ddof=1) if n_tables > 1 else np.zeros(cells.shape[:2])
+    return methods, budgets, cells.mean(axis=2), spread / np.sqrt(max(n_tables, 1)), n_tables
+
+
+def draw_curves(trials: pd.DataFrame) -> Any:
+    """Draw log loss against the number of labels; returns a matplotlib figure."""
+    from matplotlib.figure import Figure
+
+    methods, budgets, means, errors, n_tables = curves(trials)
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axis = figure.subplots()
+    styles = dict(zip(IN_CURVES, zip(COLOURS, MARKERS, strict=True), strict=True))
+    for method, mean, error in zip(methods, means, errors, strict=True):
+        colour, marker = styles[method]
+        axis.fill_between(budgets, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
+        width = 2.4 if method == "safespn" else 1.4
+        axis.plot(budgets, mean, color=colour, marker=marker, linewidth=width, label=name_of(method))
+    axis.set_xscale("log")
+    axis.set_xticks(budgets, [str(budget) for budget in budgets], minor=False)
+    axis.set_xticks([], minor=True)
+    axis.set(xlabel="labels", ylabel="log loss (nats), lower is better", title=f"Mean over {n_tables} tables")
+    axis.grid(alpha=0.3)
+    axis.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def draw_gains(by_table: pd.DataFrame) -> Any:
+    """Draw the gain on each table against each predictor; returns a matplotlib figure."""
+    from matplotlib.figure import Figure
+
+    scores = {"accuracy": ("gain in accuracy (points)", 100.0), "log_loss": ("fall of log loss (nats)", 1.0)}
+    figure = Figure(figsize=(11, 6.4), layout="constrained")
+    axes = figure.subplots(len(scores), len(PREDICTORS), sharex="col", sharey="row", squeeze=False)
+    for row, (score, (label, unit)) in zip(axes, scores.items(), strict=True):
+        for axis, (predictor, name) in zip(row, PREDICTORS.items(), strict=True):
+            _scatter(axis, by_table, predictor, f"safespn {score}", unit)
+            axis.axhline(0, color="0.4", linewidth=0.8)
+            axis.set_xscale("linear" if predictor == "purity" else "log")
+            axis.grid(alpha=0.3)
+            if row is axes[-1]:
+                axis.set_xlabel(name)
+        row[0].set_ylabel(label)
+    axes[0][0].legend(frameon=False, fontsize=9, title="labels")
+    return figure
+
+
+def _scatter(axis: Any, by_table: pd.DataFrame, predictor: str, gain: str, unit: float) -> None:
+    budgets: Sequence[int] = sorted(by_table["budget"].unique())
+    for number, budget in enumerate(budgets):
+        part = by_table[by_table["budget"] == budget]
+        style = {"color": COLOURS[2 * number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        axis.scatter(part[predictor], unit * part[gain], s=22, alpha=0.75, linewidth=0, label=str(budget), **style)
