@@ -175,8 +175,10 @@ def _run_suite(plan: Plan, output: Path, jobs: int, reporter: Reporter) -> Repro
     _write_page(output, made, SUITE, PROTOCOL, command)
     for reason in made.missing.values():
         reporter.warning(reason)
-    of_budgets = [table.text() for table in made.tables if table.name in {f"suite_{budget}" for budget in plan.budgets}]
-    reporter.result("\n\n".join([*of_budgets, _summary(made.tables[0].rows)]), {})
+    shown = {f"suite_{budget}" for budget in plan.budgets}
+    texts = [table.text() for table in made.tables if table.name in shown]
+    texts += [_summary(table.rows) for table in made.tables if table.name == "summary"]
+    reporter.result("\n\n".join(texts), {})
     return made
 
 

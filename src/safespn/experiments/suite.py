@@ -16,7 +16,7 @@ from safespn.experiments.runner import Job, Progress, run_jobs, seconds_of
 from safespn.experiments.suite_description import data_table, describe
 from safespn.experiments.suite_methods import available_fits, run_suite_trial
 from safespn.experiments.suite_protocol import BUDGETS, SuiteTable, draw_suite_trial, load_table, table_names
-from safespn.experiments.suite_results import SCORES, as_frame, name_of, read_recorded, write_trials
+from safespn.experiments.suite_results import SCORES, as_frame, methods_in, name_of, read_recorded, write_trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,12 +167,11 @@ def _failures(trials: pd.DataFrame) -> dict[str, str]:
 
 def _show(made: Reproduction, trials: pd.DataFrame, descriptions: pd.DataFrame, plan: Plan, folder: Path) -> None:
     budgets = suite_tables.budgets_in(trials)
-    made.tables = [
-        suite_tables.suite_claims(trials),
-        *(suite_tables.budget_table(trials, budget) for budget in budgets),
-    ]
-    if "safespn" in set(trials["method"]):
-        made.tables.append(suite_tables.wins_table(trials))
+    of_budgets = [suite_tables.budget_table(trials, budget) for budget in budgets]
+    if "safespn" in methods_in(trials):
+        made.tables = [suite_tables.suite_claims(trials), *of_budgets, suite_tables.wins_table(trials)]
+    else:
+        made.tables = of_budgets
     by_table = suite_gains.gains_by_table(trials, descriptions)
     if "safespn accuracy" in by_table:
         made.tables += _gain_tables(trials, by_table)

@@ -18,6 +18,7 @@ IN_CURVES = ("safespn", "labels_only", "lr", "rf", "et", "spread")
 """The default, the same without unlabelled rows, and what people would use instead."""
 COLOURS = ("#0b62b8", "#6cb6ff", "#c2410c", "#0f7b5a", "#8a6d00", "#9333a8")
 MARKERS = "osD^vP"
+GAINS_OF = ("safespn", "plain_em")
 CURVES = (
     "Log loss against the number of labels",
     "Means over the tables that have all numbers of labels. Bands: one standard error over tables of the difference to "
@@ -25,7 +26,8 @@ CURVES = (
 )
 GAINS = (
     "Gain from the unlabelled rows against what might predict it",
-    "safespn against the same classifier fitted to the labelled rows alone; one mark per table and number of labels.",
+    "safespn, and plain EM without a guard, against the same classifier fitted to the labelled rows alone; one mark "
+    "per table and number of labels.",
 )
 
 
@@ -78,18 +80,24 @@ def draw_gains(by_table: pd.DataFrame) -> Any:
     """Draw the gain on each table against each predictor; returns a matplotlib figure."""
     from matplotlib.figure import Figure
 
-    scores = {"accuracy": ("gain in accuracy (points)", 100.0), "log_loss": ("fall of log loss (nats)", 1.0)}
-    figure = Figure(figsize=(11, 6.4), layout="constrained")
-    axes = figure.subplots(len(scores), len(PREDICTORS), sharex="col", sharey="row", squeeze=False)
-    for row, (score, (label, unit)) in zip(axes, scores.items(), strict=True):
-        for axis, (predictor, name) in zip(row, PREDICTORS.items(), strict=True):
-            _scatter(axis, by_table, predictor, f"safespn {score}", unit)
-            axis.axhline(0, color="0.4", linewidth=0.8)
-            axis.set_xscale("linear" if predictor == "purity" else "log")
-            axis.grid(alpha=0.3)
-            if row is axes[-1]:
-                axis.set_xlabel(name)
-        row[0].set_ylabel(label)
+    methods = [method for method in GAINS_OF if f"{method} accuracy" in by_table]
+    scores = {"accuracy": ("gain in accuracy\n(points)", 100.0), "log_loss": ("fall of log loss\n(nats)", 1.0)}
+    rows = [(method, score) for score in scores for method in methods]
+    figure = Figure(figsize=(11, 0.6 + 2.5 * len(rows)), layout="constrained")
+    axes = figure.subplots(len(rows), len(PREDICTORS), sharex="col", squeeze=False)
+    for row, (method, score) in zip(axes, rows, strict=True):
+        label, unit = scores[score]
+        for axis, predictor in zip(row, PREDICTORS, strict=True):
+            _scatter(axis, by_table, predictor, f"{method} {score}", unit)
+        row[0].set_ylabel(f"{name_of(method)}\n{label}")
+    for score in scores:
+        _share_limits([axis for row, (_, of_row) in zip(axes, rows, strict=True) if of_row == score for axis in row])
+    for axis, (predictor, name) in zip(axes[-1], PREDICTORS.items(), strict=True):
+        axis.set_xlabel(name)
+        if predictor != "purity":
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter("")
     axes[0][0].legend(frameon=False, fontsize=9, title="labels")
     return figure
 
@@ -100,3 +108,11 @@ def _scatter(axis: Any, by_table: pd.DataFrame, predictor: str, gain: str, unit:
         part = by_table[by_table["budget"] == budget]
         style = {"color": COLOURS[2 * number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
         axis.scatter(part[predictor], unit * part[gain], s=22, alpha=0.75, linewidth=0, label=str(budget), **style)
+    axis.axhline(0, color="0.4", linewidth=0.8)
+    axis.grid(alpha=0.3)
+
+
+def _share_limits(axes: Sequence[Any]) -> None:
+    limits = np.array([axis.get_ylim() for axis in axes])
+    for axis in axes:
+        axis.set_ylim(limits[:, 0].min(), limits[:, 1].max())

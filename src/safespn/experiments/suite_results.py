@@ -87,8 +87,8 @@ def write_trials(path: Path, trials: pd.DataFrame) -> None:
 
 
 def methods_in(trials: pd.DataFrame) -> list[str]:
-    """Methods of some trials, in the order of :data:`NAMES`, unknown ones last."""
-    present = set(trials["method"])
+    """Methods that have finished some of the trials, in the order of :data:`NAMES`, unknown ones last."""
+    present = set(trials.loc[trials["log_loss"].notna(), "method"])
     return [*(name for name in NAMES if name in present), *sorted(present - set(NAMES))]
 
 

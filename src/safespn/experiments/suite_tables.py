@@ -36,7 +36,7 @@ def budget_table(trials: pd.DataFrame, budget: int) -> Table:
     of_budget = trials[trials["budget"] == budget]
     methods = methods_in(of_budget)
     finished = complete(of_budget, methods)
-    means = {score: mean_by_table(finished, score) for score in SCORES}
+    means = {score: mean_by_table(finished, score).reindex(columns=methods) for score in SCORES}
     ranked = {score: ranks(trials, budget, score) for score in SCORES}
     order = sorted(methods, key=means["log_loss"].mean().to_dict().__getitem__)
     rows = [
@@ -65,8 +65,9 @@ Ranks = tuple[list[str], FloatArray, float, float]
 def ranks(trials: pd.DataFrame, budget: int, score: str) -> Ranks:
     """Rank the default and the comparators over tables; nothing where fewer than two have the score."""
     of_budget = trials[trials["budget"] == budget]
-    means = mean_by_table(complete(of_budget, methods_in(of_budget)), score)
-    rivals = [method for method in methods_in(of_budget) if method not in VARIANTS and not means[method].isna().any()]
+    methods = methods_in(of_budget)
+    means = mean_by_table(complete(of_budget, methods), score).reindex(columns=methods)
+    rivals = [method for method in methods if method not in VARIANTS and not means[method].isna().any()]
     if len(rivals) < 2 or means.empty:
         return [], np.empty(0), float("nan"), float("nan")
     values = higher_is_better(means[rivals].to_numpy(), score)
