@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,27 @@ def test_the_worst_case_is_recomputed_and_the_supervised_members_cost_no_fit(fol
     test = trial.table.features.iloc[trial.test]
     right = fitted[0].supervised_.predict(test) == trial.table.codes[trial.test]
     assert scores["supervised"]["accuracy"] == right.mean()
+
+
+def test_comparators_of_other_libraries_are_run_where_they_are_installed(folder, monkeypatch):
+    class Guess:
+        def __init__(self, random_state, n_jobs):
+            self.random_state = random_state
+
+        def fit(self, rows, labels):
+            self.classes_ = np.unique(labels)
+            return self
+
+        def predict_proba(self, rows):
+            return np.full((len(rows), len(self.classes_)), 1 / len(self.classes_))
+
+    found = {"xgboost": SimpleNamespace(XGBClassifier=Guess), "catboost": None}
+    monkeypatch.setattr(suite_methods, "find_spec", found.get)
+    monkeypatch.setattr(suite_methods, "import_module", found.get)
+    assert suite_methods.available_fits() == (*OURS, *COMPARATORS, "xgboost")
+    trial = draw_suite_trial(load_table(folder, "flowers"), 20, 0)
+    scores = run_suite_trial(trial, 0, ("xgboost",))["xgboost"]["xgboost"]
+    assert scores["log_loss"] == pytest.approx(np.log(3))
 
 
 @pytest.fixture(scope="module")

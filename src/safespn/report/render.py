@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -56,6 +57,7 @@ def render_experiments(made: Reproduction, *, title: str, subtitle: str, protoco
         command=command,
         protocol=protocol,
         minutes=made.seconds / 60,
+        libraries=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")),
         version=__version__,
     )
 
