@@ -126,6 +126,9 @@ def test_recorded_trials_take_the_place_of_fits(folder, whole, tmp_path):
     assert run(["reproduce", *arguments_for(folder, tmp_path, "--quiet", *recorded)]) == 0
     assert not list(tmp_path.glob("trials/*/0020-*.json"))
     assert (tmp_path / "suite_20.md").read_text() == (whole / "suite_20.md").read_text()
+    some = ["--methods", "base,lr", *recorded]
+    assert run(["reproduce", *arguments_for(folder, tmp_path, "--quiet", *some)]) == 0
+    assert (tmp_path / "suite_20.md").read_text() == (whole / "suite_20.md").read_text()
 
 
 def test_a_fit_that_fails_is_recorded_and_told(folder, tmp_path, monkeypatch, capfd):

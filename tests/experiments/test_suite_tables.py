@@ -116,6 +116,13 @@ def test_claims_name_the_best_comparator_and_count_certificates():
     assert accuracy == "0.800, 0.801 (logistic regression): -0.1 points"
 
 
+def test_ranks_over_all_budgets_weigh_tables_equally():
+    both = pd.concat([trials_of(ACCURACY, budget=20), trials_of({"a": ACCURACY["a"]}, budget=100)])
+    told = dict(suite_claims(both).rows)["average rank over all numbers of labels: accuracy"]
+    # With 20 labels 5/3 over three tables, with 100 labels 1 on one table.
+    assert told == "safespn 1.50, logistic regression 1.50, base rate 3.00"
+
+
 def test_curves_have_only_tables_with_all_budgets():
     few = {name: ACCURACY[name] for name in ("a", "b")}
     both = pd.concat([trials_of(ACCURACY, budget=20), trials_of(few, budget=100)])

@@ -16,7 +16,16 @@ from safespn.experiments.runner import Job, Progress, run_jobs, seconds_of
 from safespn.experiments.suite_description import data_table, describe
 from safespn.experiments.suite_methods import available_fits, run_suite_trial
 from safespn.experiments.suite_protocol import BUDGETS, SuiteTable, draw_suite_trial, load_table, table_names
-from safespn.experiments.suite_results import SCORES, as_frame, methods_in, name_of, read_recorded, write_trials
+from safespn.experiments.suite_results import (
+    FIELDS,
+    KEY,
+    SCORES,
+    as_frame,
+    methods_in,
+    name_of,
+    read_recorded,
+    write_trials,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,14 +97,13 @@ def _fits(plan: Plan, recorded: pd.DataFrame | None) -> tuple[str, ...]:
 
 
 def _recorded(plan: Plan, tables: Sequence[SuiteTable]) -> pd.DataFrame:
-    """Recorded trials that belong to the plan, without methods that are to be run."""
+    """Recorded trials that belong to the plan."""
     assert plan.recorded is not None
     frame = read_recorded(plan.recorded)
     asked = (
         frame["table"].isin([table.name for table in tables])
         & frame["budget"].isin(plan.budgets)
         & frame["trial"].isin(plan.trials)
-        & ~frame["method"].isin(plan.fits)
     )
     if not asked.any():
         raise DatasetNotFoundError(f"{plan.recorded} has no trial of these tables, numbers of labels and trials")
@@ -138,14 +146,15 @@ def _describe_one(data_dir: Path, name: str, parts: tuple[str, ...]) -> dict[str
 def _gather(
     jobs: dict[tuple[str, int, int], Job], fits: tuple[str, ...], recorded: pd.DataFrame | None
 ) -> pd.DataFrame:
+    """All trials, those of this run before recorded ones."""
     import pandas as pd
 
     run = as_frame(
         (*key, {fit: scores for fit, scores in job.found().items() if fit in fits}) for key, job in jobs.items()
     )
-    both = [part for part in (run, recorded) if part is not None and len(part)]
-    order = ["table", "budget", "trial"]
-    return pd.concat(both, ignore_index=True).sort_values(order, kind="stable", ignore_index=True)
+    rows = [row for part in (run, recorded) if part is not None for row in part.to_dict("records")]
+    trials = pd.DataFrame(rows, columns=FIELDS).drop_duplicates([*KEY, "method"])
+    return trials.sort_values(KEY, kind="stable", ignore_index=True)
 
 
 def _descriptions(jobs: dict[str, Job]) -> pd.DataFrame:

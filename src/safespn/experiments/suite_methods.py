@@ -85,12 +85,15 @@ def run_suite_trial(trial: SuiteTrial, number: int, fits: tuple[str, ...]) -> di
     with warnings.catch_warnings():
         # Comparators that use up their iterations are scored as they are, and ignored columns are as they should be.
         warnings.simplefilter("ignore")
-        return {name: _recorded(name, trial, number) for name in fits}
+        numbers = numbers_of(trial)
+        return {name: _recorded(name, trial, numbers, number) for name in fits}
 
 
-def _recorded(name: str, trial: SuiteTrial, number: int) -> dict[str, Scores]:
+def _recorded(name: str, trial: SuiteTrial, numbers: FloatArray, number: int) -> dict[str, Scores]:
     try:
-        return _run_ours(name, trial, number) if name in OURS else {name: _run_comparator(name, trial, number)}
+        if name in OURS:
+            return _run_ours(name, trial, number)
+        return {name: _run_comparator(name, trial, numbers, number)}
     except Exception as error:
         return {name: {"error": " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_ERROR]}}
 
@@ -113,10 +116,10 @@ def _run_ours(name: str, trial: SuiteTrial, number: int) -> dict[str, Scores]:
     return results
 
 
-def _run_comparator(name: str, trial: SuiteTrial, number: int) -> Scores:
-    numbers, known = numbers_of(trial), trial.labels >= 0
+def _run_comparator(name: str, trial: SuiteTrial, numbers: FloatArray, number: int) -> Scores:
+    known = trial.labels >= 0
     counts = np.bincount(trial.labels[known], minlength=trial.table.n_classes)
-    rows: FloatArray = numbers[trial.train]
+    rows = numbers[trial.train]
     started = time.process_time()
     if name in OPTIONAL:
         module, make = OPTIONAL[name]

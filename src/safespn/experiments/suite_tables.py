@@ -148,6 +148,7 @@ def suite_claims(trials: pd.DataFrame) -> Table:
             if sentence := gain_sentence(of_budget, method):
                 what = "" if method == "safespn" else ", plain EM without a guard"
                 rows.append([f"{budget} labels: what the unlabelled rows did{what}", sentence])
+    rows += _ranks_over_budgets(trials)
     note = "Computed from the trials of this run; means over tables of means over trials."
     return Table("summary", "What the comparison says", note, ["question", "measured"], rows)
 
@@ -181,6 +182,20 @@ def _against_comparators(of_budget: pd.DataFrame, budget: int) -> list[list[str]
         )
         what = f"{budget} labels, {finished['table'].nunique()} tables: {SCORES[score]} against the best comparator's"
         rows.append([what, f"{ours:.3f}, {theirs:.3f} ({name_of(best)}): {change}"])
+    return rows
+
+
+def _ranks_over_budgets(trials: pd.DataFrame) -> list[list[str]]:
+    """Average ranks over all pairs of a table and a number of labels, which are not independent: no test."""
+    rows = []
+    for score in RANKED:
+        ranked = [ranks(trials, budget, score) for budget in budgets_in(trials)]
+        common = [method for method in ranked[0][0] if all(method in methods for methods, *_ in ranked)]
+        if len(common) > 1 and len(ranked) > 1:
+            weights = [trials.loc[trials["budget"] == budget, "table"].nunique() for budget in budgets_in(trials)]
+            means = {name: np.average([_rank_of(name, each) for each in ranked], weights=weights) for name in common}
+            told = ", ".join(f"{name_of(name)} {means[name]:.2f}" for name in sorted(means, key=means.__getitem__))
+            rows.append([f"average rank over all numbers of labels: {SCORES[score]}", told])
     return rows
 
 
