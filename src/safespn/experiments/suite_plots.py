@@ -22,7 +22,7 @@ GAINS_OF = ("safespn", "plain_em")
 CURVES = (
     "Log loss against the number of labels",
     "Means over the tables that have all numbers of labels. Bands: one standard error over tables of the difference to "
-    "the mean of the methods shown, because tables differ far more than methods do.",
+    "the median of the methods shown, because tables differ far more than methods do.",
 )
 GAINS = (
     "Gain from the unlabelled rows against what might predict it",
@@ -39,8 +39,8 @@ def curves(trials: pd.DataFrame) -> tuple[list[str], list[int], FloatArray, Floa
     methods : list of str
     budgets : list of int
     means, errors : arrays of shape (n_methods, n_budgets)
-        Tables differ far more than methods do, for all methods alike: errors are those of the difference to the mean
-        of the methods on the same table.
+        Tables differ far more than methods do, for all methods alike: errors are those of the difference to the
+        median of the methods on the same table.
     n_tables : int
     """
     methods = [method for method in IN_CURVES if method in methods_in(trials)]
@@ -48,7 +48,7 @@ def curves(trials: pd.DataFrame) -> tuple[list[str], list[int], FloatArray, Floa
     budgets = sorted(int(budget) for budget in finished["budget"].unique())
     wide = finished.pivot_table(index="table", columns=["budget", "method"], values="log_loss").dropna()
     cells = np.array([[wide[budget, method].to_numpy() for budget in budgets] for method in methods])
-    around = cells - cells.mean(axis=0)
+    around = cells - np.median(cells, axis=0)
     n_tables = len(wide)
     spread = around.std(axis=2, ddof=1) if n_tables > 1 else np.zeros(cells.shape[:2])
     return methods, budgets, cells.mean(axis=2), spread / np.sqrt(max(n_tables, 1)), n_tables

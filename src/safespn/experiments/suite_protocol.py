@@ -8,6 +8,7 @@ Probabilities are clipped at 0.001 and scaled to sum one for everyone.
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +127,9 @@ def numbers_of(trial: SuiteTrial) -> FloatArray:
     import pandas as pd
 
     coded = pd.get_dummies(trial.table.features, dummy_na=False).astype(float).to_numpy()
-    middle = np.nanmedian(coded[trial.train], axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value in the training rows become zeros
+        middle = np.nanmedian(coded[trial.train], axis=0)
     coded = np.where(np.isnan(coded), np.nan_to_num(middle), coded)
     spread = coded[trial.train].std(axis=0)
     kept = spread > 1e-12

@@ -63,12 +63,12 @@ Ranks = tuple[list[str], FloatArray, float, float]
 
 
 def ranks(trials: pd.DataFrame, budget: int, score: str) -> Ranks:
-    """Rank the default and the comparators over tables; nothing where fewer than two have the score."""
+    """Rank the default and the comparators over tables; nothing where one of them lacks the score, or for one alone."""
     of_budget = trials[trials["budget"] == budget]
     methods = methods_in(of_budget)
     means = mean_by_table(complete(of_budget, methods), score).reindex(columns=methods)
-    rivals = [method for method in methods if method not in VARIANTS and not means[method].isna().any()]
-    if len(rivals) < 2 or means.empty:
+    rivals = [method for method in methods if method not in VARIANTS]
+    if len(rivals) < 2 or means.empty or means[rivals].isna().any(axis=None):
         return [], np.empty(0), float("nan"), float("nan")
     values = higher_is_better(means[rivals].to_numpy(), score)
     average = average_ranks(values)
@@ -187,13 +187,15 @@ def _against_comparators(of_budget: pd.DataFrame, budget: int) -> list[list[str]
 
 def _ranks_over_budgets(trials: pd.DataFrame) -> list[list[str]]:
     """Average ranks over all pairs of a table and a number of labels, which are not independent: no test."""
+    budgets = budgets_in(trials)
+    parts = [trials[trials["budget"] == budget] for budget in budgets]
+    n_tables = [complete(part, methods_in(part))["table"].nunique() for part in parts]
     rows = []
     for score in RANKED:
-        ranked = [ranks(trials, budget, score) for budget in budgets_in(trials)]
+        ranked = [ranks(trials, budget, score) for budget in budgets]
         common = [method for method in ranked[0][0] if all(method in methods for methods, *_ in ranked)]
-        if len(common) > 1 and len(ranked) > 1:
-            weights = [trials.loc[trials["budget"] == budget, "table"].nunique() for budget in budgets_in(trials)]
-            means = {name: np.average([_rank_of(name, each) for each in ranked], weights=weights) for name in common}
+        if len(common) > 1 and len(budgets) > 1:
+            means = {name: np.average([_rank_of(name, each) for each in ranked], weights=n_tables) for name in common}
             told = ", ".join(f"{name_of(name)} {means[name]:.2f}" for name in sorted(means, key=means.__getitem__))
             rows.append([f"average rank over all numbers of labels: {SCORES[score]}", told])
     return rows
