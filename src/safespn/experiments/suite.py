@@ -181,6 +181,9 @@ def _show(made: Reproduction, trials: pd.DataFrame, descriptions: pd.DataFrame, 
         made.tables = [suite_tables.suite_claims(trials), *of_budgets, suite_tables.wins_table(trials)]
     else:
         made.tables = of_budgets
+    if len(suite_plots.curves(trials)[0]) > 1:
+        figure = suite_plots.draw_curves(trials)
+        made.pictures["suite_curves"] = write_picture(folder, "suite_curves", *suite_plots.CURVES, figure)
     by_table = suite_gains.gains_by_table(trials, descriptions)
     if "safespn accuracy" in by_table:
         made.tables += _gain_tables(trials, by_table)
@@ -188,9 +191,6 @@ def _show(made: Reproduction, trials: pd.DataFrame, descriptions: pd.DataFrame, 
         made.pictures["suite_gains_plot"] = write_picture(folder, "suite_gains_plot", *suite_plots.GAINS, figure)
     made.tables += [data_table(descriptions, plan.data_dir), suite_tables.seconds_table(trials)]
     made.pictures |= _rank_pictures(trials, budgets, folder)
-    if len(suite_plots.curves(trials)[0]) > 1:
-        figure = suite_plots.draw_curves(trials)
-        made.pictures["suite_curves"] = write_picture(folder, "suite_curves", *suite_plots.CURVES, figure)
     write_tables(folder, made.tables)
 
 
