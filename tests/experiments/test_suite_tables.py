@@ -127,12 +127,18 @@ def test_ranks_over_all_budgets_weigh_tables_equally():
 def test_curves_have_only_tables_with_all_budgets():
     few = {name: ACCURACY[name] for name in ("a", "b")}
     both = pd.concat([trials_of(ACCURACY, budget=20), trials_of(few, budget=100)])
-    methods, budgets, means, errors, n_tables = curves(both)
-    assert (methods, budgets, n_tables) == (["safespn", "labels_only", "lr"], [20, 100], 2)
-    np.testing.assert_allclose(means[0], [0.15, 0.15])
+    drawn = curves(both)
+    assert (drawn.methods, drawn.budgets, drawn.n_tables) == (["safespn", "labels_only", "lr"], [20, 100], 2)
+    np.testing.assert_allclose(drawn.means[0], [0.15, 0.15])
     around = np.array([[0.10, 0.20], [0.20, 0.18], [0.15, 0.197]])
     around -= np.median(around, axis=0)
-    np.testing.assert_allclose(errors[:, 0], around.std(axis=1, ddof=1) / np.sqrt(2))
+    np.testing.assert_allclose(drawn.errors[:, 0], around.std(axis=1, ddof=1) / np.sqrt(2))
+
+
+def test_no_curves_of_one_method_or_without_a_common_table():
+    assert curves(trials_of({"a": {"base": 0.5}})) is None
+    apart = [trials_of({name: ACCURACY[name]}, budget=budget) for name, budget in (("a", 20), ("b", 100))]
+    assert curves(pd.concat(apart)) is None
 
 
 def test_one_rival_has_no_rank():

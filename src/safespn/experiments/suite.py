@@ -154,6 +154,8 @@ def _gather(
     )
     rows = [row for part in (run, recorded) if part is not None for row in part.to_dict("records")]
     trials = pd.DataFrame(rows, columns=FIELDS).drop_duplicates([*KEY, "method"])
+    # Recorded scores have six decimals; with more of ours, methods that tie would not.
+    trials[list(SCORES)] = trials[list(SCORES)].round(6)
     return trials.sort_values(KEY, kind="stable", ignore_index=True)
 
 
@@ -181,8 +183,8 @@ def _show(made: Reproduction, trials: pd.DataFrame, descriptions: pd.DataFrame, 
         made.tables = [suite_tables.suite_claims(trials), *of_budgets, suite_tables.wins_table(trials)]
     else:
         made.tables = of_budgets
-    if len(suite_plots.curves(trials)[0]) > 1:
-        figure = suite_plots.draw_curves(trials)
+    if (curves := suite_plots.curves(trials)) is not None:
+        figure = suite_plots.draw_curves(curves)
         made.pictures["suite_curves"] = write_picture(folder, "suite_curves", *suite_plots.CURVES, figure)
     by_table = suite_gains.gains_by_table(trials, descriptions)
     if "safespn accuracy" in by_table:

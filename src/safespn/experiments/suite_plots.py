@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,11 +32,12 @@ GAINS = (
 )
 
 
-def curves(trials: pd.DataFrame) -> tuple[list[str], list[int], FloatArray, FloatArray, int]:
+@dataclass(frozen=True, eq=False)
+class Curves:
     """Mean log loss of each method for each number of labels, on tables that have all numbers of labels.
 
-    Returns
-    -------
+    Parameters
+    ----------
     methods : list of str
     budgets : list of int
     means, errors : arrays of shape (n_methods, n_budgets)
@@ -43,26 +45,37 @@ def curves(trials: pd.DataFrame) -> tuple[list[str], list[int], FloatArray, Floa
         median of the methods on the same table.
     n_tables : int
     """
+
+    methods: list[str]
+    budgets: list[int]
+    means: FloatArray
+    errors: FloatArray
+    n_tables: int
+
+
+def curves(trials: pd.DataFrame) -> Curves | None:
+    """Compute the curves; None for fewer than two methods, or where no table has all numbers of labels."""
     methods = [method for method in IN_CURVES if method in methods_in(trials)]
     finished = complete(trials, methods)
-    budgets = sorted(int(budget) for budget in finished["budget"].unique())
     wide = finished.pivot_table(index="table", columns=["budget", "method"], values="log_loss").dropna()
+    if len(methods) < 2 or wide.empty:
+        return None
+    budgets = sorted(int(budget) for budget in finished["budget"].unique())
     cells = np.array([[wide[budget, method].to_numpy() for budget in budgets] for method in methods])
-    around = cells - np.median(cells, axis=0)
-    n_tables = len(wide)
+    around, n_tables = cells - np.median(cells, axis=0), len(wide)
     spread = around.std(axis=2, ddof=1) if n_tables > 1 else np.zeros(cells.shape[:2])
-    return methods, budgets, cells.mean(axis=2), spread / np.sqrt(max(n_tables, 1)), n_tables
+    return Curves(methods, budgets, cells.mean(axis=2), spread / np.sqrt(n_tables), n_tables)
 
 
-def draw_curves(trials: pd.DataFrame) -> Any:
+def draw_curves(drawn: Curves) -> Any:
     """Draw log loss against the number of labels; returns a matplotlib figure."""
     from matplotlib.figure import Figure
 
-    methods, budgets, means, errors, n_tables = curves(trials)
+    budgets = drawn.budgets
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axis = figure.subplots()
     styles = dict(zip(IN_CURVES, zip(COLOURS, MARKERS, strict=True), strict=True))
-    for method, mean, error in zip(methods, means, errors, strict=True):
+    for method, mean, error in zip(drawn.methods, drawn.means, drawn.errors, strict=True):
         colour, marker = styles[method]
         axis.fill_between(budgets, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
         width = 2.4 if method == "safespn" else 1.4
@@ -70,7 +83,7 @@ def draw_curves(trials: pd.DataFrame) -> Any:
     axis.set_xscale("log")
     axis.set_xticks(budgets, [str(budget) for budget in budgets], minor=False)
     axis.set_xticks([], minor=True)
-    axis.set(xlabel="labels", ylabel="log loss (nats), lower is better", title=f"Mean over {n_tables} tables")
+    axis.set(xlabel="labels", ylabel="log loss (nats), lower is better", title=f"Mean over {drawn.n_tables} tables")
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, fontsize=9)
     return figure

@@ -83,7 +83,7 @@ def read_recorded(path: Path) -> pd.DataFrame:
 
 def write_trials(path: Path, trials: pd.DataFrame) -> None:
     """Write all trials as one compressed CSV file, the same bytes for the same trials."""
-    atomic_write(path, gzip.compress(trials.to_csv(index=False, float_format="%.6g").encode(), mtime=0))
+    atomic_write(path, gzip.compress(trials.to_csv(index=False, float_format="%.10g").encode(), mtime=0))
 
 
 def methods_in(trials: pd.DataFrame) -> list[str]:
