@@ -92,7 +92,7 @@ def test_gains_and_harm():
     assert "on 2 of 3 tables, by more than three on 1" in gain_sentence(trials_of(ACCURACY), "safespn")
     by_method = cells(gain_table(trials_of(ACCURACY)))
     assert by_method["safespn"]["accuracy"] == "+1.33"
-    assert by_method["safespn, plain EM"]["tables > 1"] == "2"
+    assert by_method["safespn, plain EM"]["harmed tables, > 1 point"] == "2"
     assert gains(trials_of(ACCURACY), "supervised") is None
 
 

@@ -98,7 +98,8 @@ def gain_table(trials: pd.DataFrame) -> Table:
         "whose accuracy, is worse by more than one and by more than three points. Supervised members: the committee "
         "before its members are fitted to the unlabelled rows, which have shaped its components. Plain EM: no guard."
     )
-    header = ["method", "labels", "tables", "accuracy", "p", "log loss", "p", "tables > 1", "> 3", "trials > 1", "> 3"]
+    harm = ["harmed tables, > 1 point", "> 3 points", "harmed trials, > 1 point", "> 3 points"]
+    header = ["method", "labels", "tables", "accuracy", "p", "log loss", "p", *harm]
     return Table("suite_gains", "What the unlabelled rows did", note, header, rows)
 
 
