@@ -57,7 +57,7 @@ def _of_table3(results: Results) -> list[list[str]]:
     for method in ("mcp, authors' generative", "mcp, authors' discriminative", "logistic regression", "random forest"):
         rows.append([f"F1: mean of {method}", _mean_f1(results, method)])
     for method, baseline in PAIRS["table3"]:
-        rows += _of_method(results, method, baseline, printed)
+        rows += [row for row in _of_method(results, method, baseline, printed) if row not in rows]
     for score, label in RANKED.items():
         methods, average, _ = ranks(results, score)
         best = ", ".join(f"{method} {rank:.2f}" for method, rank in list(zip(methods, average, strict=True))[:4])
