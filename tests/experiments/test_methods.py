@@ -51,3 +51,10 @@ def test_each_fit_sees_the_labels_it_should(trial, calls):
     assert validation[0] is trial.validation
     assert (options["safety"], options["network"], options["univariate"]) == ("mcp", "deep", True)
     assert (options["objective"], options["max_depth"]) == ("discriminative", 4)
+
+
+def test_labels_only_sees_no_unlabelled_row(trial, calls):
+    Fits(trial).to_labels_only()
+    _, table, codes, _ = calls[0]
+    assert len(table) == len(trial.labelled) + len(trial.validation)
+    assert (codes >= 0).all()
