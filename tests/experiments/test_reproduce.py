@@ -19,6 +19,7 @@ from tests.report.test_page import browser, show  # noqa: F401
 
 from safespn import datasets
 from safespn.cli.app import run
+from safespn.experiments import outputs
 from safespn.experiments import reproduce as module
 from safespn.experiments.tables import SEMI_SUPERVISED, TABLE2_METHODS, TABLE3_OTHERS, TABLE3_OURS
 
@@ -100,7 +101,7 @@ def test_mistakes_get_one_line(folder, tmp_path, capfd):
 
 
 def test_a_missing_library_is_told_before_the_trials(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(outputs, "find_spec", lambda name: None)
     assert run(["reproduce", "all", "-o", str(tmp_path / "out")]) == 2
     assert "matplotlib is not installed; pip install 'safespn[cli]'" in capfd.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -51,7 +51,7 @@ def test_a_damaged_trial_is_run_again(iris, calls, tmp_path):
     path.write_text(path.read_text()[:40])
     assert len(run_trials([iris], 2, ("table2",), tmp_path, Settings())["iris"]) == 2
     assert len(calls) == 3
-    assert json.loads(path.read_text())["trial"] == 1
+    assert "table2" in json.loads(path.read_text())["scores"]
 
 
 @pytest.mark.parametrize("other", [Settings(seed=1), Settings(split="fixed")])

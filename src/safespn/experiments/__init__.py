@@ -1,1 +1,1 @@
-"""The paper's experiments: protocol, methods, scores, tables and figures."""
+"""The paper's experiments and the wide comparison: protocols, methods, scores, tables and figures."""

@@ -65,3 +65,16 @@ def critical_difference(n_methods: int, n_data_sets: int, significance: float = 
     """Difference of average ranks that Nemenyi's test calls significant (Demsar 2006)."""
     quantile = float(stats.studentized_range.ppf(1 - significance, n_methods, np.inf)) / np.sqrt(2)
     return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_data_sets)))
+
+
+def friedman_p_value(scores: FloatArray) -> float:
+    """P-value of Friedman's test that all methods rank alike; NaN for fewer than three methods or two data sets.
+
+    Parameters
+    ----------
+    scores : array of shape (n_data_sets, n_methods)
+    """
+    n_data_sets, n_methods = scores.shape
+    if n_methods < 3 or n_data_sets < 2:
+        return float("nan")
+    return float(stats.friedmanchisquare(*scores.T).pvalue)

@@ -9,6 +9,8 @@ import numpy as np
 
 from safespn.typing import FloatArray
 
+RANK_NOTE = "Bars join methods that do not differ significantly (Nemenyi's test at 5 %)."
+
 
 def draw_ranks(methods: Sequence[str], ranks: FloatArray, difference: float, title: str) -> Any:
     """Draw average ranks (best first) on a line; returns a matplotlib figure.
@@ -47,7 +49,7 @@ def draw_ranks(methods: Sequence[str], ranks: FloatArray, difference: float, tit
         )
     axis.plot([1, 1 + difference], [0.75, 0.75], color="black", linewidth=2)
     axis.text(1 + difference / 2, 0.85, f"critical difference {difference:.2f}", ha="center", fontsize=9)
-    axis.set(title=title, xlim=(-2.6, n + 3.6))
+    axis.set(title=title, xlim=(-2.6, n + 3.6), ylim=(axis.get_ylim()[0], 1.3))
     axis.axis("off")
     return figure
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +13,10 @@ from safespn.datasets import NAMES, load
 from safespn.exceptions import DatasetNotFoundError
 from safespn.experiments import figure1, tables
 from safespn.experiments.claims import claims
-from safespn.experiments.rank_plot import draw_ranks
+from safespn.experiments.outputs import Reproduction, require_matplotlib, write_picture, write_tables
+from safespn.experiments.rank_plot import RANK_NOTE, draw_ranks
 from safespn.experiments.runner import Settings, run_trials, seconds_of
-from safespn.experiments.tables import Results, Table
+from safespn.experiments.tables import RANKED, Results
 from safespn.foundation.atomic_files import atomic_write
 
 PARTS = {
@@ -27,27 +25,7 @@ PARTS = {
     "figure1": (),
     "all": ("table2", "table3"),
 }
-
-
-@dataclass
-class Reproduction:
-    """What was made: tables and pictures by the names of their files, and what was not available.
-
-    Parameters
-    ----------
-    tables : list of Table
-    pictures : dict
-        Name -> SVG.
-    missing : dict
-        Data set -> why it is missing.
-    seconds : float
-        Processor time of the trials.
-    """
-
-    tables: list[Table] = field(default_factory=list)
-    pictures: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
+FIGURE1 = ("Figure 1. Two moons", "Class densities, decision boundaries and soft labels.")
 
 
 def reproduce(
@@ -72,8 +50,7 @@ def reproduce(
     progress : callable
         Called with the number of finished trials and of all trials.
     """
-    if find_spec("matplotlib") is None:  # better known before the trials than after them
-        raise ModuleNotFoundError("the figures need matplotlib", name="matplotlib")
+    require_matplotlib()
     settings = settings or Settings()
     folder.mkdir(parents=True, exist_ok=True)
     made = Reproduction()
@@ -86,7 +63,8 @@ def reproduce(
         _write_raw(folder, results, settings)
     if what in ("figure1", "all"):
         moons = figure1.two_moons(data_dir, settings.seed)
-        _write_picture(folder, made, "figure1", figure1.draw(*figure1.panels(moons, settings.seed)))
+        figure = figure1.draw(*figure1.panels(moons, settings.seed))
+        made.pictures["figure1"] = write_picture(folder, "figure1", *FIGURE1, figure)
     return made
 
 
@@ -110,12 +88,11 @@ def _write_tables(
         made.tables += [tables.table2(results), tables.comparisons(results, "table2")]
     if "table3" in parts:
         made.tables += [*tables.table3(results), tables.comparisons(results, "table3"), tables.rank_table(results)]
-        for score, title in {"f1_decision": "F1", "log_loss": "log loss"}.items():
-            picture = draw_ranks(*tables.ranks(results, score), f"Average ranks in {title}")
-            _write_picture(folder, made, f"ranks_{title.replace(' ', '_').lower()}", picture)
-    for table in made.tables:
-        atomic_write(folder / f"{table.name}.md", table.markdown().encode())
-        atomic_write(folder / f"{table.name}.csv", table.csv().encode())
+        for score, title in RANKED.items():
+            name, heading = f"ranks_{score}", f"Average ranks in {title}"
+            figure = draw_ranks(*tables.ranks(results, score), heading)
+            made.pictures[name] = write_picture(folder, name, heading, RANK_NOTE, figure)
+    write_tables(folder, made.tables)
 
 
 def _write_raw(folder: Path, results: Results, settings: Settings) -> None:
@@ -131,15 +108,3 @@ def _write_raw(folder: Path, results: Results, settings: Settings) -> None:
                 gathered.setdefault(table, {})[method] = scores
         content = {"data": name, "seed": settings.seed, "split": settings.split, **gathered}
         atomic_write(folder / f"{name}.json", (json.dumps(content, separators=(",", ":")) + "\n").encode())
-
-
-def _write_picture(folder: Path, made: Reproduction, name: str, figure: Any) -> None:
-    from matplotlib import rc_context
-
-    with rc_context({"svg.hashsalt": "safespn"}):
-        for kind, metadata in {"svg": {"Date": None}, "png": {"Software": None}}.items():
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
-            atomic_write(folder / f"{name}.{kind}", buffer.getvalue())
-            if kind == "svg":
-                made.pictures[name] = buffer.getvalue().decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,13 +16,7 @@ from safespn.report.contents import Report
 from safespn.report.learning_curve import Evaluation
 
 if TYPE_CHECKING:
-    from safespn.experiments.reproduce import Reproduction
-
-CAPTIONS = {
-    "figure1": "Figure 1. Two moons: class densities, decision boundaries and soft labels",
-    "ranks_f1": "Average ranks in F1; bars join methods that do not differ significantly",
-    "ranks_log_loss": "Average ranks in log loss; bars join methods that do not differ significantly",
-}
+    from safespn.experiments.outputs import Reproduction
 
 
 def render_report(report: Report) -> str:
@@ -47,19 +42,22 @@ def render_evaluation(evaluation: Evaluation) -> str:
     return page.render(evaluation=evaluation, charts=figures.curve_charts(evaluation), version=__version__)
 
 
-def render_experiments(made: Reproduction, *, command: str, protocol: str) -> str:
-    """Write a page of tables and pictures of the paper's experiments."""
-    pictures = {
-        name: f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}" for name, svg in made.pictures.items()
+def render_experiments(made: Reproduction, *, title: str, subtitle: str, protocol: str, command: str) -> str:
+    """Write a page of tables and pictures of experiments."""
+    images = {
+        name: f"data:image/svg+xml;base64,{b64encode(picture.svg.encode()).decode()}"
+        for name, picture in made.pictures.items()
     }
     page = _environment().get_template("experiments.html.j2")
     return page.render(
         made=made,
-        pictures=pictures,
-        captions=CAPTIONS,
+        images=images,
+        title=title,
+        subtitle=subtitle,
         command=command,
         protocol=protocol,
         minutes=made.seconds / 60,
+        libraries=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")),
         version=__version__,
     )
 
