@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Product, Sum
+from safespn.answers.coalitions import RowPosteriors
 from safespn.answers.explanation import IMPOSSIBLE, explain_rows, log_odds
 from safespn.foundation.posteriors import log_posterior
 from tests.networks import random_problem
@@ -23,7 +24,7 @@ ROOT = Sum(
 
 
 def posteriors_of(spn):
-    return lambda cells: log_posterior(spn.log_joint(cells))
+    return RowPosteriors(lambda cells: log_posterior(spn.log_joint(cells)))
 
 
 def integrated(row, known):
@@ -61,7 +62,8 @@ def test_values_add_up_and_missing_cells_have_none(seed, monkeypatch):
     table[0] = np.nan
     n_children = spn.log_joint(table).shape[1]
     codes = rng.integers(n_children, size=len(table))
-    monkeypatch.setattr("safespn.answers.explanation.ROWS_PER_CALL", 37)
+    monkeypatch.setattr("safespn.answers.coalitions.EVALUATED_AT_ONCE", 37)
+    monkeypatch.setattr("safespn.answers.explanation.EVALUATED_AT_ONCE", 100)
     found = explain_rows(posteriors_of(spn), table, codes, rng)
     np.testing.assert_allclose(found.base + found.values.sum(axis=1), found.total, atol=1e-9)
     assert (found.values[np.isnan(table)] == 0).all()
@@ -80,16 +82,59 @@ def test_a_column_that_says_nothing_has_no_value_and_twins_have_equal_ones():
     assert found.values[0, 0] == pytest.approx(found.values[0, 1])
 
 
+def test_values_of_a_short_row_do_not_depend_on_the_rows_beside_it():
+    spn, table, _ = random_problem(3, n_rows=12, n_columns=12, missing=0.4)
+    codes = np.zeros(len(table), dtype=int)
+    together = explain_rows(posteriors_of(spn), table, codes, np.random.default_rng(0), np.inf)
+    short = np.flatnonzero((~np.isnan(table)).sum(axis=1) <= 10)
+    assert 2 <= len(short) < len(table)
+    for row in short:
+        alone = explain_rows(posteriors_of(spn), table[[row]], codes[:1], np.random.default_rng(0))
+        np.testing.assert_allclose(together.values[row], alone.values[0], atol=1e-9)
+        assert (together.standard_error[row] == 0).all()
+
+
+def two_clouds_per_class(n_columns):
+    """Three classes of two clouds each: log odds that are far from additive."""
+    rng = np.random.default_rng(7)
+    clouds = [
+        [Gaussian(column, mean=rng.normal(0, 1.5), variance=1) for column in range(n_columns)] for _ in range(6)
+    ]
+    classes = [Sum([Product(clouds[2 * k]), Product(clouds[2 * k + 1])], [0.5, 0.5]) for k in range(3)]
+    return SPN(Sum(classes, [0.5, 0.3, 0.2])), rng.normal(0, 1.5, (6, n_columns))
+
+
+def drawn_values(seed, monkeypatch, **options):
+    """Exact values, and those from random circles."""
+    spn, table = two_clouds_per_class(6)
+    table[1, 2] = np.nan
+    codes = np.array([0, 1, 2, 0, 1, 2])
+    exact = explain_rows(posteriors_of(spn), table, codes, np.random.default_rng(seed))
+    with monkeypatch.context() as patch:
+        patch.setattr("safespn.answers.explanation.MOST_EXACT_COLUMNS", 2)
+        return exact, explain_rows(posteriors_of(spn), table, codes, np.random.default_rng(seed), **options)
+
+
 def test_random_orders_estimate_the_exact_values(monkeypatch):
-    spn, table, _ = random_problem(2, n_rows=6, n_columns=5, missing=0.0)
-    codes = np.zeros(6, dtype=int)
-    exact = explain_rows(posteriors_of(spn), table, codes, np.random.default_rng(0))
-    monkeypatch.setattr("safespn.answers.explanation.MOST_EXACT_COLUMNS", 2)
-    drawn = explain_rows(posteriors_of(spn), table, codes, np.random.default_rng(0), 0.0, 400)
+    exact, drawn = drawn_values(0, monkeypatch, tolerance=0.0, max_permutations=1200)
     np.testing.assert_allclose(drawn.base + drawn.values.sum(axis=1), drawn.total, atol=1e-9)
+    assert drawn.standard_error.max() > 1e-6
     assert (np.abs(drawn.values - exact.values) <= 4 * drawn.standard_error + 1e-9).all()
-    rough = explain_rows(posteriors_of(spn), table, codes, np.random.default_rng(0), np.inf)
+    _, rough = drawn_values(0, monkeypatch, tolerance=np.inf)
     assert (rough.standard_error >= drawn.standard_error - 1e-12).mean() > 0.8
+
+
+def test_standard_errors_are_the_spread_of_repeated_runs(monkeypatch):
+    runs = [drawn_values(seed, monkeypatch, tolerance=0.0, max_permutations=192) for seed in range(60)]
+    errors = np.array([drawn.values - exact.values for exact, drawn in runs])
+    stated = np.sqrt(np.mean([drawn.standard_error**2 for _, drawn in runs], axis=0))
+    drawn_cells = stated > 1e-9
+    assert drawn_cells.sum() > 20
+    ratio = np.sqrt((errors**2).mean(axis=0))[drawn_cells] / stated[drawn_cells]
+    assert 0.8 < np.median(ratio) < 1.2
+    assert ((ratio > 0.6) & (ratio < 1.5)).all()
+    # The mean of many runs is the exact value: no run is biased.
+    assert (np.abs(errors.mean(axis=0)[drawn_cells]) < 5 * stated[drawn_cells] / np.sqrt(len(runs))).all()
 
 
 def test_log_odds_of_certain_classes_are_finite():

@@ -7,23 +7,24 @@ so no background sample is needed and dependent columns are treated as what they
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from math import factorial
 
 import numpy as np
 
+from safespn.answers.coalitions import SubsetPosteriors
+from safespn.foundation.distinct import distinct_rows
 from safespn.typing import AnyArray, BoolArray, FloatArray, IntArray
-
-LogPosterior = Callable[[FloatArray], FloatArray]
-"""From cells, shape (n_rows, n_columns), NaN where missing, to log class posteriors, shape (n_rows, n_classes)."""
 
 MOST_EXACT_COLUMNS = 10
 """Up to so many observed cells all subsets are evaluated."""
-ROWS_PER_CALL = 65_536
+EVALUATED_AT_ONCE = 4_000_000
+"""Rows times subsets whose worth is kept at a time."""
 IMPOSSIBLE = 745.0
 """Log odds of a class that is impossible, or certain, in floating point."""
-PAIRS_PER_ROUND = 8
+FEWEST_CIRCLES = 8
+"""Circles from which a standard error is first estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,25 +74,26 @@ def log_odds(log_posterior: FloatArray, codes: IntArray) -> FloatArray:
     others = log_posterior.copy()
     others[rows, codes] = -np.inf
     with np.errstate(invalid="ignore"):
-        odds = log_posterior[rows, codes] - np.logaddexp.reduce(others, axis=1)
+        odds = log_posterior[rows, codes] - reduce(np.logaddexp, others.T)
     return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=IMPOSSIBLE, neginf=-IMPOSSIBLE))
 
 
 def explain_rows(
-    log_posterior: LogPosterior,
+    posteriors: SubsetPosteriors,
     cells: FloatArray,
     codes: IntArray,
     generator: np.random.Generator,
     tolerance: float = 0.02,
-    max_permutations: int = 256,
+    max_permutations: int = 4096,
 ) -> ShapleyValues:
     """Shapley values of the log odds of one class per row.
 
     Parameters
     ----------
-    log_posterior : callable
-        Log class posteriors of cells with NaN where they are missing.
+    posteriors : callable
+        Log class posteriors given subsets of cells.
     cells : array of shape (n_rows, n_columns)
+        NaN where missing.
     codes : array of shape (n_rows,)
         Number of the class to explain.
     generator : numpy Generator
@@ -99,64 +101,69 @@ def explain_rows(
     tolerance : float
         Orders of the columns are drawn until every standard error of a row is at most this.
     max_permutations : int
-        Most orders per row.
+        Most orders per row, but enough to estimate a standard error.
     """
     n_rows, n_columns = cells.shape
     values, errors = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
-    nothing = log_posterior(np.full((1, n_columns), np.nan))
-    base = log_odds(np.repeat(nothing, n_rows, axis=0), codes)
-    total = log_odds(log_posterior(cells), codes)
+    whole = _Game(posteriors, cells, codes)
+    base, total = whole.worth(np.array([np.zeros(n_columns), np.ones(n_columns)], dtype=np.bool_))
     observed = ~np.isnan(cells)
-    n_players = observed.sum(axis=1)
-    for n in np.unique(n_players[n_players > 0]).tolist():
-        rows = np.flatnonzero(n_players == n)
-        players = np.nonzero(observed[rows])[1].reshape(len(rows), n)
-        game = _Game(log_posterior, cells[rows], codes[rows], players, base[rows], total[rows])
-        at = rows[:, None], players
-        if n <= MOST_EXACT_COLUMNS:
-            values[at] = _all_subsets(game)
-        else:
-            values[at], errors[at] = _permutations(game, generator, tolerance, max_permutations)
-    return ShapleyValues(values, base, total, errors)
+    is_short = observed.sum(axis=1) <= MOST_EXACT_COLUMNS
+    for rows, columns in _short_games(observed, is_short):
+        game = _Game(posteriors, cells[rows], codes[rows])
+        values[np.ix_(rows, columns)] = _all_subsets(game, columns, base[rows], total[rows])
+    rows = np.flatnonzero(~is_short)
+    if len(rows):
+        game = _Game(posteriors, cells[rows], codes[rows])
+        n_circles = max(FEWEST_CIRCLES, max_permutations // (2 * n_columns))
+        values[rows], errors[rows] = _circles(game, base[rows], total[rows], generator, tolerance, n_circles)
+    # A missing cell adds nothing in any order; what is left of it is rounding.
+    return ShapleyValues(np.where(observed, values, 0.0), base, total, np.where(observed, errors, 0.0))
+
+
+def _short_games(observed: BoolArray, is_short: BoolArray) -> list[tuple[IntArray, IntArray]]:
+    """Rows with few observed cells that are evaluated together, and the columns that they have.
+
+    A player who adds nothing changes no other's value, so that rows with different gaps can play one game.
+    """
+    rows = np.flatnonzero(is_short)
+    columns = np.flatnonzero(observed[rows].any(axis=0))
+    if len(columns) <= MOST_EXACT_COLUMNS:
+        return [(rows, columns)] if len(rows) and len(columns) else []
+    patterns, number = distinct_rows(observed[rows])
+    return [(rows[number == at], np.flatnonzero(each)) for at, each in enumerate(patterns) if each.any()]
 
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """Rows with equally many observed cells; ``players``, shape (n_rows, n_players), are their columns."""
+    """Rows whose columns play for the log odds of a class."""
 
-    log_posterior: LogPosterior
+    posteriors: SubsetPosteriors
     cells: FloatArray
     codes: IntArray
-    players: IntArray
-    base: FloatArray
-    total: FloatArray
 
-    def worth(self, rows: IntArray, members: BoolArray) -> FloatArray:
-        """Log odds of coalitions, shape (n,): ``members[i]`` says which players of row ``rows[i]`` take part."""
-        result = np.empty(len(rows))
-        for start in range(0, len(rows), ROWS_PER_CALL):
-            piece = slice(start, start + ROWS_PER_CALL)
-            at = rows[piece]
-            players = self.players[at]
-            cells = np.full((len(at), self.cells.shape[1]), np.nan)
-            known = np.where(members[piece], np.take_along_axis(self.cells[at], players, axis=1), np.nan)
-            np.put_along_axis(cells, players, known, axis=1)
-            result[piece] = log_odds(self.log_posterior(cells), self.codes[at])
-        return result
+    def worth(self, subsets: BoolArray) -> FloatArray:
+        """Log odds given each subset of the columns, shape (n_subsets, n_rows)."""
+        log_posterior = self.posteriors(self.cells, subsets)
+        shape = log_posterior.shape
+        return log_odds(log_posterior.reshape(-1, shape[2]), np.tile(self.codes, len(subsets))).reshape(shape[:2])
+
+    def of_rows(self, rows: IntArray | slice) -> _Game:
+        return _Game(self.posteriors, self.cells[rows], self.codes[rows])
 
 
-def _all_subsets(game: _Game) -> FloatArray:
-    """Exact Shapley values, shape (n_rows, n_players)."""
-    n_rows, n = game.players.shape
-    subsets = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+def _all_subsets(game: _Game, columns: IntArray, base: FloatArray, total: FloatArray) -> FloatArray:
+    """Exact Shapley values of some columns, shape (n_rows, n_players)."""
+    n_rows, n = len(game.cells), len(columns)
+    players = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+    subsets = np.zeros((2**n, game.cells.shape[1]), dtype=np.bool_)
+    subsets[:, columns] = players
+    weights = _subset_weights(players)
     values = np.empty((n_rows, n))
-    weights = _subset_weights(subsets)
-    rows_per_piece = max(1, 4 * ROWS_PER_CALL // 2**n)
-    for start in range(0, n_rows, rows_per_piece):
-        rows = np.arange(start, min(start + rows_per_piece, n_rows))
-        # Equal patterns of missing cells come one after the other, which multivariate leaves do at once.
-        inner = game.worth(np.tile(rows, 2**n - 2), np.repeat(subsets[1:-1], len(rows), axis=0))
-        worth = np.vstack([game.base[rows], inner.reshape(-1, len(rows)), game.total[rows]])
+    at_once = max(1, EVALUATED_AT_ONCE // 2**n)
+    for start in range(0, n_rows, at_once):
+        rows = slice(start, start + at_once)
+        worth = np.vstack([base[rows], game.of_rows(rows).worth(subsets[1:-1]), total[rows]])
         values[rows] = worth.T @ weights
     return values
 
@@ -169,37 +176,49 @@ def _subset_weights(subsets: BoolArray) -> FloatArray:
     return np.asarray(np.where(subsets, by_size[np.maximum(size - 1, 0)], -by_size[np.minimum(size, n - 1)]))
 
 
-def _permutations(
-    game: _Game, generator: np.random.Generator, tolerance: float, max_permutations: int
+def _circles(
+    game: _Game, base: FloatArray, total: FloatArray, generator: np.random.Generator, tolerance: float, n_circles: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Shapley values from random orders of the players, each with its reverse, and their standard errors.
+    """Shapley values from random circles of all columns, and their standard errors.
 
-    What the players add one after the other sums to the total in every order, so the estimates do too.
+    A circle of n columns is read from each of its places in both directions: 2 n orders, among them the reverse of
+    each, in which every column has every place equally often. All of them together only know n (n - 1) sets, the arcs
+    of the circle. What columns add one after the other sums to the total in every order, so the estimates do too.
+    Circles are independent draws, from whose spread follow the standard errors.
     """
-    n_rows, n = game.players.shape
+    n_rows, n = game.cells.shape
     mean, squares = np.zeros((n_rows, n)), np.zeros((n_rows, n))
     error = np.full((n_rows, n), np.inf)
-    n_pairs = 0
     active = np.arange(n_rows)
-    while len(active) and 2 * n_pairs < max_permutations:
-        for _ in range(PAIRS_PER_ROUND):
-            # One order for all rows: equal patterns of missing cells are evaluated together.
-            order = generator.permutation(n)
-            pair = (_added(game, active, order) + _added(game, active, order[::-1])) / 2
-            n_pairs += 1
-            change = pair - mean[active]
-            mean[active] += change / n_pairs
-            squares[active] += change * (pair - mean[active])
-        error[active] = np.sqrt(squares[active] / (n_pairs * (n_pairs - 1)))
-        active = active[error[active].max(axis=1) > tolerance]
+    for number in range(1, n_circles + 1):
+        # One circle for all rows: equal patterns of missing cells are evaluated together.
+        found = _circle(game.of_rows(active), base[active], total[active], generator.permutation(n))
+        change = found - mean[active]
+        mean[active] += change / number
+        squares[active] += change * (found - mean[active])
+        if number >= FEWEST_CIRCLES:
+            error[active] = np.sqrt(squares[active] / (number * (number - 1)))
+            active = active[error[active].max(axis=1) > tolerance]
+            if not len(active):
+                break
     return mean, error
 
 
-def _added(game: _Game, rows: IntArray, order: IntArray) -> FloatArray:
-    """What each player adds when they come in the given order, shape (n_rows, n_players)."""
-    n = len(order)
-    place = np.argsort(order)
-    members = place <= np.arange(n - 1)[:, None]
-    inner = game.worth(np.tile(rows, n - 1), np.repeat(members, len(rows), axis=0)).reshape(n - 1, len(rows))
-    worth = np.vstack([game.base[rows], inner, game.total[rows]])
-    return np.asarray(np.diff(worth, axis=0)[place].T)
+def _circle(game: _Game, base: FloatArray, total: FloatArray, circle: IntArray) -> FloatArray:
+    """Mean of what each column adds in the orders of one circle, shape (n_rows, n_columns)."""
+    n = len(circle)
+    first, size = np.arange(n)[None, :], np.arange(n + 1)[:, None]
+    arcs = np.empty((n + 1, n, n), dtype=np.bool_)
+    arcs[:, :, circle] = (np.arange(n) - first[:, :, None]) % n < size[:, :, None]
+    worth = np.empty((n + 1, n, len(game.cells)))
+    worth[0], worth[n] = base, total
+    worth[1:n] = game.worth(arcs[1:n].reshape(-1, n)).reshape(n - 1, n, -1)
+    # An arc of some size grows out of the arc without its first column, and out of the one without its last.
+    added = np.zeros((n, len(game.cells)))
+    for n_known in range(n):
+        larger, smaller = worth[n_known + 1], worth[n_known]
+        added += larger - np.roll(smaller, -1, axis=0)
+        added += np.roll(larger - smaller, n_known, axis=0)
+    values = np.empty((len(game.cells), n))
+    values[:, circle] = added.T / (2 * n)
+    return values

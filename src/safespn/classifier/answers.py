@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from safespn.answers.audit import Audit, audit_predictions, draw_disagreeing
+from safespn.answers.coalitions import CommitteePosteriors
 from safespn.answers.explanation import Explanation, explain_rows
 from safespn.answers.measurement import expected_entropy_drop
 from safespn.answers.suggestion import N_DRAWS, as_geometry, find_outliers, suggest_rows
@@ -42,7 +43,7 @@ class AnswersMixin:
         random_state: RandomState = 0,
         *,
         tolerance: float = 0.02,
-        max_permutations: int = 256,
+        max_permutations: int = 4096,
     ) -> Explanation:
         """Say what each cell contributes to a prediction: conditional Shapley values of the log odds of a class.
 
@@ -76,7 +77,12 @@ class AnswersMixin:
                 raise ValueError(f"there is no class {label!r} to explain; expected one of {known}")
             codes = np.repeat(self.classes_.tolist().index(label), len(cells))
         found = explain_rows(
-            self._log_posteriors, cells, codes, as_generator(random_state), tolerance, max_permutations
+            CommitteePosteriors(self._committee, self.n_jobs),
+            cells,
+            codes,
+            as_generator(random_state),
+            tolerance,
+            max_permutations,
         )
         names = getattr(self, "feature_names_in_", [f"column {column}" for column in range(self.n_features_in_)])
         return Explanation(

@@ -84,6 +84,11 @@ def is_compiled() -> bool:
     return _setting() == "compiled" or (_setting() == "auto" and _State.loaded)
 
 
+def may_compile() -> bool:
+    """Whether code may be compiled at all, for callers that know what it saves them."""
+    return _setting() != "numpy"
+
+
 @contextmanager
 def use_engine(engine: str) -> Iterator[None]:
     """Choose what computes, for all threads of this process, until the block ends.

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from safespn.foundation.distinct import distinct_rows
 from safespn.network.columns import REAL, Domain
 from safespn.network.leaves.family import Block, LeafFamily, LeafPrior, Leaves, Term
 from safespn.network.leaves.gaussian import SMALLEST_VARIANCE
@@ -198,15 +199,20 @@ class _Densities:
 
     def log_density(self, cells: FloatArray, complete_by_mode: bool) -> FloatArray:
         """Log density of the observed cells, shape (n_leaves, n_rows); missing cells marginalised or at their best."""
-        z = (cells - self.mean[:, None]) @ self.whitening.mT
-        value = self.constant[:, None] - 0.5 * np.einsum("lnd,lnd->ln", z, z)
-        for leaf in np.nonzero(np.isnan(cells).any(axis=(1, 2)))[0].tolist():
+        if not np.isnan(cells).any():
+            return self._of_complete(cells)
+        value = np.empty(cells.shape[:2])
+        # Leaves that read the same cells see the same patterns, and do their algebra together.
+        is_shared = cells.strides[0] == 0
+        for leaf in range(1 if is_shared else len(cells)):
+            leaves = slice(None) if is_shared else slice(leaf, leaf + 1)
             for rows, missing in _patterns(cells[leaf]):
-                if missing.any():
-                    value[leaf, rows] = self._marginal(leaf, cells[leaf][rows][:, ~missing], missing)
-                    if complete_by_mode:
-                        value[leaf, rows] += self._peak(leaf, missing)
-        return np.asarray(value)
+                value[leaves, rows] = self._marginal(leaves, cells[leaf][rows], missing, complete_by_mode)
+        return value
+
+    def _of_complete(self, cells: FloatArray) -> FloatArray:
+        z = (cells - self.mean[:, None]) @ self.whitening.mT
+        return np.asarray(self.constant[:, None] - 0.5 * np.einsum("lnd,lnd->ln", z, z))
 
     def statistics(self, cells: FloatArray, flow: FloatArray) -> FloatArray:
         """Flow, flow times z and flow times z z' of each leaf; ``flow`` has shape (n_leaves, n_rows)."""
@@ -248,11 +254,17 @@ class _Densities:
         rest = covariance[np.ix_(missing, missing)] - regression @ cross.T
         return regression, (rest + rest.T) / 2
 
-    def _marginal(self, leaf: int, observed: FloatArray, missing: BoolArray) -> FloatArray:
-        if missing.all():
-            return np.zeros(len(observed))
-        part = _Densities(self.mean[leaf : leaf + 1, ~missing], self.covariance[leaf][np.ix_(~missing, ~missing)][None])
-        return np.asarray(part.log_density(observed[None], False)[0])
+    def _marginal(self, leaves: slice, cells: FloatArray, missing: BoolArray, complete_by_mode: bool) -> FloatArray:
+        """Log density of rows that miss the same columns under some leaves, shape (n_leaves, n_rows)."""
+        mean, covariance = self.mean[leaves], self.covariance[leaves]
+        known = np.flatnonzero(~missing)
+        value = np.zeros((len(mean), len(cells)))
+        if len(known):
+            part = _Densities(mean[:, known], covariance[:, known[:, None], known])
+            value += part._of_complete(cells[None, :, known])
+        if complete_by_mode and missing.any():
+            value += np.array([self._peak(leaf, missing) for leaf in np.arange(len(self.mean))[leaves]])[:, None]
+        return value
 
     def _peak(self, leaf: int, missing: BoolArray) -> float:
         _, rest = self._conditional(leaf, missing)
@@ -266,9 +278,9 @@ def _lower(d: int) -> tuple[slice, IntArray, IntArray]:
 
 def _patterns(cells: FloatArray) -> Iterator[tuple[IntArray, BoolArray]]:
     """Yield each pattern of missing columns and the rows that have it; ``cells`` has shape (n_rows, n_columns)."""
-    patterns, inverse = np.unique(np.isnan(cells), axis=0, return_inverse=True)
-    for number, missing in enumerate(patterns):
-        yield np.nonzero(inverse.ravel() == number)[0], missing
+    patterns, number = distinct_rows(np.isnan(cells))
+    order = np.argsort(number, kind="stable")
+    yield from zip(np.split(order, np.searchsorted(number[order], np.arange(1, len(patterns)))), patterns, strict=True)
 
 
 def _variance(covariance: FloatArray) -> FloatArray:

@@ -1,0 +1,94 @@
+"""Log class posteriors given subsets of the cells of rows: what sets of columns are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, reduce
+
+import numpy as np
+
+from safespn.answers.votes import normalised, votes_of
+from safespn.class_networks.committee import Committee, Member, log_average
+from safespn.engine import passes
+from safespn.engine.bound import bind
+from safespn.typing import BoolArray, FloatArray
+
+SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
+"""From cells, shape (n_rows, n_columns), NaN where missing, and subsets of columns, shape (n_subsets, n_columns), to
+log class posteriors given the cells of each subset alone, shape (n_subsets, n_rows, n_classes)."""
+
+EVALUATED_AT_ONCE = 262_144
+"""Rows times subsets that are evaluated at a time."""
+
+
+class RowPosteriors:
+    """Posteriors of any model of rows with missing cells.
+
+    Parameters
+    ----------
+    log_posterior : callable
+        From cells to log class posteriors, shape (n_rows, n_classes).
+    """
+
+    def __init__(self, log_posterior: Callable[[FloatArray], FloatArray]) -> None:
+        self._log_posterior = log_posterior
+
+    def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        return _in_pieces(self._of_piece, cells, subsets)
+
+    def _of_piece(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        return self._log_posterior(_known(cells, subsets)).reshape(len(subsets), len(cells), -1)
+
+
+def _in_pieces(evaluate: SubsetPosteriors, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+    """Evaluate some subsets at a time."""
+    at_once = max(1, EVALUATED_AT_ONCE // max(len(cells), 1))
+    pieces = [evaluate(cells, subsets[start : start + at_once]) for start in range(0, len(subsets), at_once)]
+    return np.concatenate(pieces)
+
+
+def _known(cells: FloatArray, subsets: BoolArray) -> FloatArray:
+    """Rows with only the cells of each subset, shape (n_subsets * n_rows, n_columns).
+
+    Equal patterns of missing cells come one after the other, which multivariate leaves do at once.
+    """
+    return np.where(subsets[:, None], cells, np.nan).reshape(len(subsets) * len(cells), -1)
+
+
+class CommitteePosteriors:
+    """Posteriors of a committee: forests by their boxes, other members by passes over rows with missing cells."""
+
+    def __init__(self, committee: Committee, n_jobs: int | None = None) -> None:
+        self._committee, self._n_jobs = committee, n_jobs
+
+    def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        parts = (
+            posteriors(cells, subsets) + np.log(member.weight)
+            for member, posteriors in zip(self._committee.members, self._members, strict=True)
+        )
+        result = reduce(np.logaddexp, parts)
+        if self._reference is not None:
+            result = log_average(result, self._reference(cells, subsets), self._committee.drawn_back)
+        return np.asarray(result)
+
+    @cached_property
+    def _members(self) -> list[SubsetPosteriors]:
+        return [votes_of(member, self._n_jobs) or self._by_rows(member) for member in self._committee.members]
+
+    def _by_rows(self, member: Member) -> RowPosteriors:
+        if member.votes:
+            return RowPosteriors(lambda cells: member.evaluate(cells, self._n_jobs)[1])
+        network = bind(member.structure, member.parameters)
+
+        def log_posterior(cells: FloatArray) -> FloatArray:
+            joint = passes.log_joint(network, cells, self._n_jobs)
+            impossible = np.isneginf(joint).all(axis=1)
+            joint[impossible] = member.log_class_weights
+            return normalised(joint / member.temperature)
+
+        return RowPosteriors(log_posterior)
+
+    @cached_property
+    def _reference(self) -> CommitteePosteriors | None:
+        reference = self._committee.reference
+        return None if reference is None else CommitteePosteriors(reference, self._n_jobs)
