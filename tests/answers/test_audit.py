@@ -7,9 +7,11 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from safespn import AuditWarning
-from safespn.answers.audit import _largest_tail, _tail, audit_predictions, difference_limits, draw_disagreeing
+from safespn.answers.audit import audit_predictions, draw_disagreeing
+from safespn.answers.limits import _largest_tail, _tail, count_limits, difference_limits
 
 
 def tail_by_enumeration(ones, others, neither, n_drawn, t):
@@ -36,17 +38,38 @@ def test_tails_and_limits_are_those_of_all_populations(population, n_drawn):
         np.testing.assert_allclose(_tail(population, n_drawn, ones, others, t), list(tails.values()), atol=1e-12)
         for right in range(max(t, 0), (n_drawn + t) // 2 + 1):
             wrong = right - t
-            neither = n_drawn - right - wrong
+            least, most = count_limits(population, n_drawn, right + wrong, 0.005)
+            unseen = population - n_drawn
             possible = [
                 one - other
-                for one, other in populations
-                if one >= right
-                and other >= wrong
-                and population - one - other >= neither
-                and max(p for (a, b), p in tails.items() if a - b == one - other) > 0.025
+                for (one, other), tail in tails.items()
+                if abs(one - other - t) <= unseen and least <= one + other <= most and tail > 0.0225
             ]
             low, _ = difference_limits(population, n_drawn, right, wrong, alpha=0.05, one_is_right=False)
             assert low == min(possible)
+
+
+@pytest.mark.parametrize(("population", "n_drawn"), [(1, 1), (9, 4), (12, 12), (40, 20), (300, 20)])
+def test_limits_of_a_count_cover_it_and_are_no_wider_than_those_of_two_tails(population, n_drawn):
+    limits = [count_limits(population, n_drawn, seen, 0.05) for seen in range(n_drawn + 1)]
+    for count in range(population + 1):
+        chance = hypergeom(population, count, n_drawn)
+        covered = sum(chance.pmf(seen) for seen, (low, high) in enumerate(limits) if low <= count <= high)
+        assert covered >= 0.95 - 1e-9
+        for seen, (low, high) in enumerate(limits):
+            if low <= count <= high:
+                assert min(chance.sf(seen - 1), chance.cdf(seen)) > 0.025 - 1e-9
+
+
+def test_rows_on_which_neither_model_is_right_make_the_interval_narrower():
+    widths = []
+    for neither in (0, 10, 20):
+        low, high = difference_limits(
+            1000, 20, (20 - neither) // 2, (20 - neither) // 2, alpha=0.05, one_is_right=False
+        )
+        widths.append(high - low)
+    assert widths[2] < 0.5 * widths[0]
+    assert widths[1] < widths[0]
 
 
 def test_limits_are_a_mirror_image_when_the_models_are_exchanged():
@@ -58,7 +81,7 @@ def test_limits_are_a_mirror_image_when_the_models_are_exchanged():
 
 def test_large_populations_are_bounded_from_above():
     exact = max(_tail(3000, 10, np.arange(100, 1551), np.arange(100, 1551) - 100, 5))
-    bound = _largest_tail(3000, 10, 100, 5, one_is_right=False)
+    bound = _largest_tail(3000, 10, 100, 5, (0, 3000))
     assert exact <= bound <= 1.05 * exact
 
 
@@ -117,6 +140,26 @@ def test_later_looks_are_wider_and_their_error_rates_add_up():
     widths = [high - low for low, high in (audit.interval for audit in audits)]
     assert widths == sorted(widths)
     assert widths[0] < widths[-1]
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_looks_after_every_batch_keep_the_confidence_together(n_classes):
+    generator = np.random.default_rng(n_classes)
+    n_disagreeing, n_rows, n_audits, n_failed = 60, 400, 200, 0
+    ours, theirs = np.zeros(n_rows, dtype=int), np.zeros(n_rows, dtype=int)
+    theirs[:n_disagreeing] = 1
+    for _ in range(n_audits):
+        share = generator.dirichlet(np.ones(min(n_classes, 3)))
+        truth = np.zeros(n_rows, dtype=int)
+        truth[:n_disagreeing] = generator.choice(len(share), n_disagreeing, p=share)
+        difference = (ours == truth).mean() - (theirs == truth).mean()
+        rows = draw_disagreeing(ours, theirs, 20, generator)
+        intervals = [
+            audit_predictions(ours, theirs, rows[: 5 * look], truth[rows[: 5 * look]], n_classes, 0.8, look).interval
+            for look in range(1, 5)
+        ]
+        n_failed += any(not low - 1e-12 <= difference <= high + 1e-12 for low, high in intervals)
+    assert n_failed <= 0.2 * n_audits
 
 
 def test_models_that_never_disagree_need_no_audit():

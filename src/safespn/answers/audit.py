@@ -2,33 +2,20 @@
 
 Of N rows the models disagree on M. On A of these the first model is right, on B the second, on the rest neither; the
 difference in accuracy is (A - B) / N. Labels of n rows drawn without replacement from the M show a rows of the first
-kind and b of the second. The interval inverts exact tests of A - B with the statistic t = a - b::
-
-    low = smallest d with  max over A - B = d of  P(t >= observed) > alpha / 2,   high likewise with P(t <= observed).
-
-The true A - B lies below ``low`` only if its own P(t >= observed) is at most alpha / 2, which happens with at most that
-probability whatever A and B are: the interval covers with at least its confidence for every population. One more row of
-the first kind in place of one of neither, or of neither in place of the second, makes large t more probable, so the
-maximum grows with d and bisection finds the end. With two classes one of the models is right, and A + B = M.
+kind and b of the second; exact limits of A - B follow (:mod:`safespn.answers.limits`). With two classes one of the
+models is right, and A + B = M.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
+from safespn.answers.limits import difference_limits
 from safespn.exceptions import AuditWarning
-from safespn.typing import FloatArray, IntArray
-
-MOST_POPULATIONS = 256
-"""Populations with one difference up to which each is looked at."""
-
-TERMS_AT_ONCE = 500_000
+from safespn.typing import IntArray
 
 
 @dataclass(frozen=True)
@@ -169,76 +156,3 @@ def _check_rows(ours: IntArray, theirs: IntArray, rows: IntArray, n_disagreeing:
             f"row {rows[agreeing][0]} was not drawn by audit_rows: the models agree on it; "
             "give the rows that were drawn, with the same table and models"
         )
-
-
-def difference_limits(
-    n_population: int, n_drawn: int, right: int, reference_right: int, *, alpha: float, one_is_right: bool
-) -> tuple[int, int]:
-    """Confidence limits of A - B in a population from ``right`` and ``reference_right`` of ``n_drawn`` rows.
-
-    Parameters
-    ----------
-    one_is_right : bool
-        Whether A + B is the whole population, as with two classes.
-    """
-    tail = partial(_largest_tail, n_population, n_drawn, one_is_right=one_is_right)
-    # What was seen is certain: at least `right` rows of the first kind, at least `reference_right` of the second.
-    unseen = n_population - n_drawn
-    seen = right - reference_right
-    low = _smallest(tail, seen, seen - unseen, seen + unseen, alpha / 2, one_is_right)
-    # The mirror image: exchange the models.
-    high = -_smallest(tail, -seen, -seen - unseen, -seen + unseen, alpha / 2, one_is_right)
-    return low, high
-
-
-def _smallest(tail: partial[float], t: int, low: int, high: int, level: float, in_twos: bool) -> int:
-    """Find the smallest difference between ``low`` and ``high`` at which t or more is more probable than ``level``.
-
-    At ``high`` it is: every row not seen is of the first kind, and t or more is certain or all are as seen.
-    """
-    step = 2 if in_twos else 1
-    first, last = 0, (high - low) // step
-    while first < last:
-        middle = (first + last) // 2
-        if tail(low + step * middle, t) > level:
-            last = middle
-        else:
-            first = middle + 1
-    return low + step * first
-
-
-def _largest_tail(n_population: int, n_drawn: int, difference: int, t: int, *, one_is_right: bool) -> float:
-    """Largest probability of ``a - b >= t`` over all populations with ``A - B = difference``, or a bound above it."""
-    if one_is_right:
-        ones = np.array([(n_population + difference) // 2])
-        return float(_tail(n_population, n_drawn, ones, ones - difference, t)[0])
-    least, most = max(difference, 0), (n_population + difference) // 2
-    # In large populations A is looked at in steps. Within one, more of the first kind and fewer of the second than
-    # any population has bound the probability from above, so that the interval only becomes wider.
-    ends = np.unique(np.linspace(least, most + 1, min(most + 1 - least, MOST_POPULATIONS) + 1).astype(np.intp))
-    return float(_tail(n_population, n_drawn, ends[1:] - 1, ends[:-1] - difference, t).max())
-
-
-def _tail(n_population: int, n_drawn: int, ones: IntArray, others: IntArray, t: int) -> FloatArray:
-    """Probability of ``a - b >= t`` in draws without replacement, for populations of ``ones`` and ``others``."""
-    a, b = np.divmod(np.arange((n_drawn + 1) ** 2), n_drawn + 1)
-    outcomes = (a + b <= n_drawn) & (a - b >= t)
-    a, b = a[outcomes], b[outcomes]
-    log_factorial = gammaln(np.arange(n_population + 1) + 1.0)
-    drawn = np.array([a, b, n_drawn - a - b])
-    n_of_kinds = np.array([ones, others, n_population - ones - others])
-    result = np.empty(len(ones))
-    at_once = max(1, TERMS_AT_ONCE // max(len(a), 1))
-    for start in range(0, len(ones), at_once):
-        piece = slice(start, start + at_once)
-        log_ways = np.full((len(ones[piece]), len(a)), -_log_choose(log_factorial, n_population, n_drawn))
-        for n, k in zip(n_of_kinds, drawn, strict=True):
-            log_ways += _log_choose(log_factorial, n[piece, None], k)
-        result[piece] = np.exp(log_ways).sum(axis=1)
-    return result
-
-
-def _log_choose(log_factorial: FloatArray, n: Any, k: Any) -> FloatArray:
-    """Log of the number of ways to choose k of n; minus infinity where there is none."""
-    left = np.maximum(n - k, 0)
-    return np.where(k <= n, log_factorial[n] - log_factorial[k] - log_factorial[left], -np.inf)
