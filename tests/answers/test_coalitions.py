@@ -11,6 +11,7 @@ import pytest
 import safespn
 from safespn import SafeSPNClassifier
 from safespn.answers.coalitions import CommitteePosteriors, RowPosteriors
+from safespn.answers.gaussians import chains
 from safespn.answers.votes import Votes, votes_of
 from safespn.class_networks.committee import Committee
 
@@ -89,3 +90,23 @@ def test_members_that_are_no_forest_have_no_votes(fitted):
     for member in clf._committee.members:
         assert (votes_of(member, None) is None) == (member.family != "forest")
         assert votes_of(replace(member, votes=False), None) is None
+
+
+@pytest.mark.parametrize("n_patterns", [1, 3, 20])
+def test_gaussian_leaves_by_chains_of_subsets(n_patterns):
+    rng = np.random.default_rng(n_patterns)
+    X = rng.normal(size=(80, 6)) @ rng.normal(size=(6, 6))
+    y = (X[:, 0] > 0).astype(int)
+    clf = SafeSPNClassifier(network="blocks", random_state=0).fit(X, np.where(np.arange(80) < 30, y, -1))
+    missing = rng.random((n_patterns, 6)) < 0.3
+    missing[0] = False
+    cells = np.where(missing[np.arange(40) % n_patterns], np.nan, X[:40])
+    subsets = subsets_of(6)
+    subsets[5:11] = np.tril(np.ones((6, 6), dtype=bool))
+    expected = RowPosteriors(clf._log_posteriors)(cells, subsets)
+    np.testing.assert_allclose(CommitteePosteriors(clf._committee)(cells, subsets), expected, rtol=0, atol=1e-9)
+
+
+def test_chains_are_cut_where_a_subset_is_not_within_the_next():
+    subsets = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 1], [1, 0]], dtype=bool)
+    assert [chain.tolist() for chain in chains(subsets)] == [[0, 1, 2], [3, 4], [5]]

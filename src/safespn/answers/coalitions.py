@@ -7,10 +7,12 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from safespn.answers.gaussians import gaussian_densities, has_gaussians_alone
 from safespn.answers.votes import normalised, votes_of
 from safespn.class_networks.committee import Committee, Member, log_average
 from safespn.engine import passes
 from safespn.engine.bound import bind
+from safespn.engine.threads import single_threaded_blas
 from safespn.typing import BoolArray, FloatArray
 
 SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
@@ -38,6 +40,28 @@ class RowPosteriors:
 
     def _of_piece(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
         return self._log_posterior(_known(cells, subsets)).reshape(len(subsets), len(cells), -1)
+
+
+class NetworkPosteriors:
+    """Posteriors of a member that is one class network."""
+
+    def __init__(self, member: Member, n_jobs: int | None) -> None:
+        self._member, self._n_jobs = member, n_jobs
+        self._network = bind(member.structure, member.parameters)
+        self._has_gaussians = has_gaussians_alone(member.structure)
+
+    def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        return _in_pieces(self._of_piece, cells, subsets)
+
+    def _of_piece(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        member, blocks = self._member, None
+        if self._has_gaussians:
+            with single_threaded_blas():
+                blocks = gaussian_densities(member.structure, member.parameters, cells, subsets)
+        joint = passes.log_joint(self._network, _known(cells, subsets), self._n_jobs, blocks)
+        # A row that no class makes possible says nothing about them.
+        joint[np.isneginf(joint).all(axis=1)] = member.log_class_weights
+        return normalised(joint / member.temperature).reshape(len(subsets), len(cells), -1)
 
 
 def _in_pieces(evaluate: SubsetPosteriors, cells: FloatArray, subsets: BoolArray) -> FloatArray:
@@ -73,20 +97,12 @@ class CommitteePosteriors:
 
     @cached_property
     def _members(self) -> list[SubsetPosteriors]:
-        return [votes_of(member, self._n_jobs) or self._by_rows(member) for member in self._committee.members]
+        return [self._of_member(member) for member in self._committee.members]
 
-    def _by_rows(self, member: Member) -> RowPosteriors:
-        if member.votes:
-            return RowPosteriors(lambda cells: member.evaluate(cells, self._n_jobs)[1])
-        network = bind(member.structure, member.parameters)
-
-        def log_posterior(cells: FloatArray) -> FloatArray:
-            joint = passes.log_joint(network, cells, self._n_jobs)
-            impossible = np.isneginf(joint).all(axis=1)
-            joint[impossible] = member.log_class_weights
-            return normalised(joint / member.temperature)
-
-        return RowPosteriors(log_posterior)
+    def _of_member(self, member: Member) -> SubsetPosteriors:
+        if not member.votes:
+            return NetworkPosteriors(member, self._n_jobs)
+        return votes_of(member, self._n_jobs) or RowPosteriors(lambda cells: member.evaluate(cells, self._n_jobs)[1])
 
     @cached_property
     def _reference(self) -> CommitteePosteriors | None:

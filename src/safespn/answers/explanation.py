@@ -84,7 +84,7 @@ def explain_rows(
     codes: IntArray,
     generator: np.random.Generator,
     tolerance: float = 0.02,
-    max_permutations: int = 4096,
+    max_permutations: int = 10_000,
 ) -> ShapleyValues:
     """Shapley values of the log odds of one class per row.
 
@@ -207,12 +207,13 @@ def _circles(
 def _circle(game: _Game, base: FloatArray, total: FloatArray, circle: IntArray) -> FloatArray:
     """Mean of what each column adds in the orders of one circle, shape (n_rows, n_columns)."""
     n = len(circle)
-    first, size = np.arange(n)[None, :], np.arange(n + 1)[:, None]
-    arcs = np.empty((n + 1, n, n), dtype=np.bool_)
-    arcs[:, :, circle] = (np.arange(n) - first[:, :, None]) % n < size[:, :, None]
+    first, size = np.arange(n)[:, None, None], np.arange(1, n)[:, None]
+    arcs = np.empty((n, n - 1, n), dtype=np.bool_)
+    arcs[:, :, circle] = (np.arange(n) - first) % n < size
     worth = np.empty((n + 1, n, len(game.cells)))
     worth[0], worth[n] = base, total
-    worth[1:n] = game.worth(arcs[1:n].reshape(-1, n)).reshape(n - 1, n, -1)
+    # Arcs from one place, each within the next, follow each other: their densities are found together.
+    worth[1:n] = game.worth(arcs.reshape(-1, n)).reshape(n, n - 1, -1).swapaxes(0, 1)
     # An arc of some size grows out of the arc without its first column, and out of the one without its last.
     added = np.zeros((n, len(game.cells)))
     for n_known in range(n):

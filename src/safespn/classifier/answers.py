@@ -43,7 +43,7 @@ class AnswersMixin:
         random_state: RandomState = 0,
         *,
         tolerance: float = 0.02,
-        max_permutations: int = 4096,
+        max_permutations: int = 10_000,
     ) -> Explanation:
         """Say what each cell contributes to a prediction: conditional Shapley values of the log odds of a class.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +33,18 @@ class BoundNetwork:
     blocks: tuple[tuple[LeafGroup, Block], ...]
     complete_by_mode: bool
 
-    def features(self, cells: FloatArray) -> FloatArray:
-        """Append to the cells of some rows what the terms read besides: derived features and values of blocks."""
+    def features(self, cells: FloatArray, block_values: Sequence[FloatArray] | None = None) -> FloatArray:
+        """Append to the cells of some rows what the terms read besides: derived features and values of blocks.
+
+        Parameters
+        ----------
+        block_values : sequence of arrays of shape (n_rows, n_leaves), optional
+            The latter, if the caller knows them.
+        """
         derived = [derive(cells[:, column])[:, None] for column, derive in self.structure.derived_features]
-        if self.blocks:
+        if block_values is not None:
+            derived.extend(block_values)
+        elif self.blocks:
             with single_threaded_blas():
                 for group, block in self.blocks:
                     derived.append(block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode).T)

@@ -20,7 +20,12 @@ from safespn.typing import AnyArray, FloatArray
 _Result = TypeVar("_Result")
 
 
-def log_joint(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None) -> FloatArray:
+def log_joint(
+    network: BoundNetwork,
+    table: AnyArray,
+    n_jobs: int | None = None,
+    block_values: Sequence[FloatArray] | None = None,
+) -> FloatArray:
     """Log value of each child of the root times its weight, ``log w_k + log S_k(x)``, shape (n_rows, n_root_edges).
 
     Parameters
@@ -29,12 +34,14 @@ def log_joint(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None)
         As returned by :func:`safespn.network.columns.as_table`; NaN cells are marginalised.
     n_jobs : int or None
         Number of threads; None for one on short tables and one per core on long ones.
+    block_values : sequence of arrays of shape (n_rows, n_leaves), optional
+        What the leaves of each block say of each row, if the caller knows a shorter way to it.
     """
     backend = backends.choose(network.structure, len(table))
     result = np.empty((len(table), network.structure.n_root_edges))
 
     def run(rows: slice) -> None:
-        result[rows] = backend.log_joint(network, _features(network, table, rows))
+        result[rows] = backend.log_joint(network, _features(network, table, rows, block_values))
 
     deque(_over_blocks(run, network, table, backend, n_jobs), maxlen=0)
     return result
@@ -117,9 +124,12 @@ def concatenate(arrays: Sequence[FloatArray]) -> FloatArray:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _features(network: BoundNetwork, table: AnyArray, rows: slice) -> FloatArray:
+def _features(
+    network: BoundNetwork, table: AnyArray, rows: slice, block_values: Sequence[FloatArray] | None = None
+) -> FloatArray:
     structure = network.structure
-    return network.features(as_block(table, rows.start, rows.stop, structure.domains, structure.has_only_real_columns))
+    cells = as_block(table, rows.start, rows.stop, structure.domains, structure.has_only_real_columns)
+    return network.features(cells, None if block_values is None else [values[rows] for values in block_values])
 
 
 def _over_blocks(
