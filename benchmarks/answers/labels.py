@@ -1,8 +1,8 @@
 """Suggested labels against random and uncertainty sampling: area under the accuracy curve from 10 to 100 labels.
 
 Tables are read from the folder that the first argument names (``NAME.csv.gz``, the label last in a column ``class``).
-Each starts with ten labels, at least one per class, the same for all strategies; 15 labels are added at a time. Accuracy
-is that of the classifier fitted to all training rows, labelled or not, on test rows that no strategy sees.
+Each starts with ten labels, at least one per class, the same for all strategies; 15 labels are added at a time.
+Accuracy is that of the classifier fitted to all training rows, labelled or not, on test rows that no strategy sees.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from scipy.special import entr
 from safespn import SafeSPNClassifier
 from safespn.experiments.suite_protocol import draw_suite_trial, load_table
 
-NAMES = ("balance-scale", "banknote", "blood-transfusion", "car", "cmc", "credit-approval", "ecoli", "german", "glass", "heart")  # fmt: skip
+NAMES = (
+    *("balance-scale", "banknote", "blood-transfusion", "car", "cmc"),
+    *("credit-approval", "ecoli", "german", "glass", "heart"),
+)
 """In alphabetical order, the first of the tables with up to 2,000 rows, 20 columns and 10 classes."""
 N_FIRST, N_BATCH, N_LAST = 10, 15, 100
 MOST_ROWS = 700

@@ -67,7 +67,9 @@ def test_forests_go_the_short_way(fitted, monkeypatch):
     assert isinstance(votes, Votes)
     cells, rows = clf._cells(table), []
     evaluate = type(forest).evaluate
-    monkeypatch.setattr(type(forest), "evaluate", lambda self, table, *_: rows.append(len(table)) or evaluate(self, table))
+    monkeypatch.setattr(
+        type(forest), "evaluate", lambda self, table, *_: rows.append(len(table)) or evaluate(self, table)
+    )
     votes(cells, subsets_of(cells.shape[1]))
     assert rows == [len(cells)]
 

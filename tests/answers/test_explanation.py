@@ -97,9 +97,7 @@ def test_values_of_a_short_row_do_not_depend_on_the_rows_beside_it():
 def two_clouds_per_class(n_columns):
     """Three classes of two clouds each: log odds that are far from additive."""
     rng = np.random.default_rng(7)
-    clouds = [
-        [Gaussian(column, mean=rng.normal(0, 1.5), variance=1) for column in range(n_columns)] for _ in range(6)
-    ]
+    clouds = [[Gaussian(column, mean=rng.normal(0, 1.5), variance=1) for column in range(n_columns)] for _ in range(6)]
     classes = [Sum([Product(clouds[2 * k]), Product(clouds[2 * k + 1])], [0.5, 0.5]) for k in range(3)]
     return SPN(Sum(classes, [0.5, 0.3, 0.2])), rng.normal(0, 1.5, (6, n_columns))
 

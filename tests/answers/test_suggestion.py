@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import entr
 
-from safespn.answers.suggestion import as_geometry, find_outliers, suggest_rows
+from safespn.answers.suggestion import _reach, as_geometry, find_outliers, suggest_rows
 from safespn.network.columns import COUNTS, REAL, Domain
 
 
@@ -23,7 +23,8 @@ def test_the_greedy_batch_is_near_the_best_of_all():
     chosen = suggest_rows(log_posterior, points, np.zeros(14, bool), np.zeros(14), 3)
     uncertainty = entr(np.exp(log_posterior)).sum(axis=1)
     distances = cdist(points, points, "sqeuclidean")
-    similarity = np.exp(-distances / np.median(distances[:, np.argsort(-uncertainty)]))
+    candidates = uncertainty >= 0.5 * uncertainty.max()
+    similarity = np.exp(-distances / _reach(distances[:, candidates], 3))
 
     def worth(batch):
         return uncertainty @ similarity[:, batch].max(axis=1) + uncertainty[list(batch)].sum()
@@ -38,6 +39,12 @@ def test_a_batch_is_uncertain_and_diverse():
     probabilities = np.repeat([0.5, 0.45, 0.55, 0.999], 50)
     chosen = suggest_rows(log_posteriors(probabilities), points, np.zeros(200, bool), np.zeros(200), 3)
     assert sorted(chosen // 50) == [0, 1, 2]
+
+
+def test_rows_reach_less_far_in_larger_batches():
+    distances = cdist(np.arange(40.0)[:, None], np.arange(40.0)[:, None], "sqeuclidean")
+    assert _reach(distances, 2) > _reach(distances, 10) > 0
+    assert _reach(np.zeros((5, 5)), 2) == 1
 
 
 def test_outliers_come_last():

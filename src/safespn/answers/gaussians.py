@@ -25,8 +25,7 @@ def has_gaussians_alone(structure: Structure) -> bool:
     """Whether all leaves of several columns are Gaussian, each group of them over the same columns."""
     groups = [group for group in structure.groups if group.leaves.columns.shape[1] > 1]
     return bool(groups) and all(
-        isinstance(group.family, MultivariateGaussianFamily)
-        and (group.leaves.columns == group.leaves.columns[0]).all()
+        isinstance(group.family, MultivariateGaussianFamily) and (group.leaves.columns == group.leaves.columns[0]).all()
         for group in groups
     )
 

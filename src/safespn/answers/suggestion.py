@@ -53,8 +53,7 @@ def _greedy(uncertainty: FloatArray, geometry: FloatArray, n: int) -> IntArray:
     candidates = np.argsort(-uncertainty, kind="stable")[:n_candidates]
     compared = np.linspace(0, len(uncertainty) - 1, min(len(uncertainty), MOST_COMPARED)).astype(np.intp)
     distances = cdist(geometry[compared], geometry[candidates], "sqeuclidean")
-    typical = np.median(distances)
-    similarity = np.exp(-distances / (typical if typical > 0 else 1.0))
+    similarity = np.exp(-distances / _reach(distances, n))
     reached = np.zeros(len(compared))
     # What a row tells about itself counts too, also where few others are compared.
     own = uncertainty[candidates].copy()
@@ -66,6 +65,16 @@ def _greedy(uncertainty: FloatArray, geometry: FloatArray, n: int) -> IntArray:
         chosen.append(best)
         reached = np.maximum(reached, similarity[:, best])
     return candidates[chosen]
+
+
+def _reach(distances: FloatArray, n: int) -> float:
+    """Squared distance at which rows count as alike: half of what one row of a batch of ``n`` has to stand for.
+
+    Rows that were alike at a typical distance of any two would leave nothing to the second row of a batch.
+    """
+    neighbours = min(max(1, distances.shape[1] // (2 * n)), distances.shape[1] - 1)
+    reach = float(np.median(np.partition(distances, neighbours, axis=1)[:, neighbours]))
+    return reach if reach > 0 else float(np.median(distances)) or 1.0
 
 
 def as_geometry(completed: FloatArray, domains: tuple[Domain | None, ...]) -> FloatArray:
