@@ -100,6 +100,15 @@ def test_suggested_rows_are_distinct_and_not_outliers(fitted):
     assert entropy[chosen].mean() > entropy.mean()
 
 
+def test_rows_without_cells_can_be_asked_about(single):
+    clf, X, _ = single
+    rows = X.iloc[:6].reset_index(drop=True).copy()
+    rows.iloc[2] = [np.nan, np.nan, None, np.nan]
+    assert sorted(clf.suggest_labels(rows, 6)) == list(range(6))
+    assert (clf.next_measurement(rows)[[0, 1, 3]] == 0).all()
+    assert clf.next_measurement(rows)[2].max() > 0
+
+
 @pytest.fixture(scope="module")
 def rival():
     X, y = table(seed=5)

@@ -56,6 +56,21 @@ def test_rows_are_drawn_labelled_and_audited(files, command, tmp_path):
     assert found["n_disagreeing"] == len(frame)
 
 
+def test_five_more_rows_are_added_and_looks_keep_the_confidence(files, command, tmp_path):
+    widths, rows = {}, {}
+    for n in (3, 6):
+        path = tmp_path / f"{n}.csv"
+        assert command(*arguments(files), "-n", n, "-o", path, "-q")[0] == 0
+        frame = pd.read_csv(path)
+        rows[n] = frame["row"].tolist()
+        frame.assign(label=true_labels()[frame["row"] - 1]).to_csv(path, index=False)
+        for options in ((), ("--look", n // 3)):
+            found = json.loads(command(*arguments(files), "--answers", path, *options, "--json", "-q")[1])
+            widths[n, bool(options)] = np.diff(found["interval"])[0]
+    assert rows[6][:3] == rows[3]
+    assert all(widths[n, True] > widths[n, False] for n in (3, 6))
+
+
 def test_models_that_agree_need_no_audit(files, command, tmp_path):
     same = "audit", files / "model.safespn", files / "patients.csv", "--reference", files / "model.safespn"
     status, _, err = command(*same, "-o", tmp_path / "none.csv")
