@@ -4,8 +4,8 @@ For each number of classes and of rows on which two models disagree, 2,000 popul
 model, the second, or neither is right) and audited with 20 labels. The table has 20 times as many rows as disagree.
 
 With two classes, the expected length of an exact interval at a true count A0 is the sum over all counts A of the
-probability, under A0, that the interval holds A (Pratt 1961). Whatever the interval, A is held unless a test of A at the
-level rejects it, and no test rejects more often under A0 than that of Neyman and Pearson: a lower bound.
+probability, under A0, that the interval holds A (Pratt 1961). Whatever the interval, A is held unless a test of A at
+the level rejects it, and no test rejects more often under A0 than that of Neyman and Pearson: a lower bound.
 """
 
 from __future__ import annotations

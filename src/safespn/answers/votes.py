@@ -47,7 +47,7 @@ class Voter:
 
     @cached_property
     def possible(self) -> AnyArray:
-        return self.tree.bits(self.tree.possible[None])[0]
+        return np.asarray(self.tree.bits(self.tree.possible[None])[0])
 
     @cached_property
     def _allowed(self) -> list[AnyArray]:
