@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from safespn.exceptions import LabelWarning
+from safespn.foundation.class_weights import ClassWeight, class_factors, times_factors
 from safespn.foundation.label_doubts import label_doubts
 from safespn.foundation.labels import SemiSupervisedMixin, as_labels, encode_labels, is_unlabelled
 from safespn.foundation.lazy_frames import is_frame, is_lazy, meta_of
@@ -31,6 +32,7 @@ class InputValidationMixin(SemiSupervisedMixin):
     """Checks of tables and labels, for an estimator with the parameters used here."""
 
     objective: str
+    class_weight: ClassWeight
     validation_fraction: float | None
     n_jobs: int | None
     persist: str
@@ -54,7 +56,8 @@ class InputValidationMixin(SemiSupervisedMixin):
         classes, codes = encode_labels(labels, self.unlabeled)
         for doubt in label_doubts(classes, np.bincount(codes[codes >= 0]), len(codes)):
             warnings.warn(doubt, LabelWarning, stacklevel=4)
-        block = drop_weightless(RowBlock(table, codes, weights))
+        factors = class_factors(self.class_weight, classes, np.bincount(codes[codes >= 0]))
+        block = drop_weightless(RowBlock(table, codes, times_factors(weights, codes, factors)))
         held_out = self._validation_rows(validation, encoder, classes)
         if held_out is None and self.validation_fraction is not None:
             block, held_out = split_validation(block, self.validation_fraction, generator)
@@ -82,7 +85,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         if y is None:
             self._check_labels(y, 0)
         validate_data(self, meta_of(X), reset=True, skip_check_array=True)
-        read = read_collections(X, y, sample_weight, self.unlabeled, self.persist, column_types)
+        read = read_collections(X, y, sample_weight, self.unlabeled, self.persist, column_types, self.class_weight)
         held_out = self._validation_rows(validation, read.encoder, read.classes)
         return read.rows, read.encoder, read.classes, held_out
 

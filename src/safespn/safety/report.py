@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+ACCURACY = "Accuracy"
+"""How sentences on accuracy begin."""
+
 
 @dataclass(frozen=True)
 class SafetyReport:
@@ -58,6 +61,11 @@ class SafetyReport:
         report = replace(self, n_unlabelled=0, worst_case=0.0, density_gain=0.0, posterior_loss=0.0, contrast=0.0)
         report = replace(report, labelled_gain=0.0, certified=True, fallback=False, disagreement=0.0)
         return replace(report, promises=supervised_promises())
+
+    def about_most_probable_classes(self) -> SafetyReport:
+        """Say that promises on accuracy are those of the most probable classes, which are not what is predicted."""
+        changed = [text.replace(ACCURACY, f"{ACCURACY} of the most probable classes", 1) for text in self.promises]
+        return replace(self, promises=changed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain Python values."""
@@ -126,7 +134,7 @@ def promises(
             "for other labellings of the unlabelled rows nothing is guaranteed."
         )
     sentences.append(
-        f"Accuracy on these unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
+        f"{ACCURACY} on these unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
         "points, the share of rows predicted differently."
     )
     sentences.append("Nothing is guaranteed about accuracy beyond that, nor about rows from another population.")
