@@ -14,7 +14,7 @@ from safespn.foundation.class_weights import ClassWeight, class_factors, times_f
 from safespn.foundation.label_doubts import label_doubts
 from safespn.foundation.labels import SemiSupervisedMixin, as_labels, encode_labels, is_unlabelled
 from safespn.foundation.lazy_frames import is_frame, is_lazy, meta_of
-from safespn.foundation.masked_arrays import unmask
+from safespn.foundation.other_frames import as_table
 from safespn.foundation.table_encoder import TableEncoder
 from safespn.network.columns import check_scale, column_names
 from safespn.rows.blocks import PartitionedRows, RowBlock, Validation
@@ -93,7 +93,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         self, X: Any, column_types: ColumnTypes, weights: FloatArray | None
     ) -> tuple[FloatArray, TableEncoder]:
         """Check a table to learn from, and decide the types of its columns by the rows that count."""
-        X = unmask(X)
+        X = as_table(X)
         plain = X if is_frame(X) else self._as_numbers(X, reset=True)
         used = slice(None) if weights is None or not weights.any() else weights > 0
         encoder = TableEncoder.fit(plain[used], column_types)
@@ -108,7 +108,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         self, X: Any, *, reset: bool = False, encoder: TableEncoder | None = None
     ) -> tuple[FloatArray, TableEncoder]:
         """Return features as the float64 table that networks take; checks names and number of columns."""
-        encoder, X = encoder or self._encoder, unmask(X)
+        encoder, X = encoder or self._encoder, as_table(X)
         if is_frame(X):
             if hasattr(self, "feature_names_in_"):
                 X = encoder.with_ignored(X, self.feature_names_in_)

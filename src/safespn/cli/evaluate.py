@@ -19,11 +19,12 @@ from safespn.cli.training import chosen_network, column_choices, show_table
 from safespn.exceptions import LabelWarning
 from safespn.foundation.atomic_files import atomic_write
 from safespn.report import Evaluation, evaluate_table, render_evaluation
-from safespn.report.learning_curve import CurvePoint, band, check_sizes, largest_size
+from safespn.report.held_out import ALL_ROWS, LABELS_ONLY
+from safespn.report.learning_curve import CurvePoint, band, check_sizes, default_sizes
+from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
 from safespn.tables import UNLABELLED, open_table, read_training_table
 from safespn.typing import FloatArray
 
-DEFAULT_SIZES = (10, 20, 50)
 PICTURE_WIDTH = 44
 
 
@@ -31,7 +32,8 @@ def evaluate(
     data: options.DataFile,
     target: options.Target,
     labelled: Annotated[
-        str | None, typer.Option(metavar="10,20,50", help="Numbers of labels to keep.", show_default=False)
+        str | None,
+        typer.Option(metavar="10,20,50", help="Numbers of labels to keep.", show_default="up to all of them"),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How often to hide labels, for each number.")] = 20,
     report: Annotated[Path | None, typer.Option(help="Where to write the learning curve, one HTML file.")] = None,
@@ -64,7 +66,7 @@ def evaluate(
     with reporter.stage(f"reading {data}", only_on_terminal=True):
         choices = column_choices(categorical, continuous, ignore, missing, unlabelled)
         table = read_training_table(open_table(data), target, choices)
-    sizes = given or [size for size in DEFAULT_SIZES if size <= largest_size(table)] or [largest_size(table)]
+    sizes = given or default_sizes(table)
     chosen = chosen_network(network)
     classifier = SafeSPNClassifier(objective, safety, network=chosen, unlabeled=UNLABELLED, random_state=seed)
     check_sizes(table, sizes)
@@ -91,18 +93,30 @@ def _sizes(text: str) -> list[int]:
 
 def _table(evaluation: Evaluation) -> Table:
     table = Table(title=f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each", title_justify="left")
-    for heading in ("labels", "labels only", "all rows", "gain", "harm", "log loss", "all rows"):
+    columns = (
+        "labels",
+        "guess",
+        "logistic",
+        "forest",
+        "labels only",
+        "all rows",
+        "gain",
+        "harm",
+        "log loss",
+        "all rows",
+    )
+    for heading in columns:
         table.add_column(heading, justify="right")
     for point in evaluation.points:
         gain, error = point.accuracy_gain
+        shown = (BASE_RATE, LOGISTIC, FOREST, LABELS_ONLY, ALL_ROWS)
         table.add_row(
             str(point.n_labelled),
-            f"{100 * point.labels_only_accuracy.mean():.1f} %",
-            f"{100 * point.all_rows_accuracy.mean():.1f} %",
+            *(f"{100 * point.accuracies[name].mean():.1f} %" for name in shown),
             f"{100 * gain:+.1f} ± {100 * error:.1f}",
             f"{100 * point.harm_rate:.0f} %",
-            f"{point.labels_only_log_loss.mean():.3f}",
-            f"{point.all_rows_log_loss.mean():.3f}",
+            f"{point.log_losses[LABELS_ONLY].mean():.3f}",
+            f"{point.log_losses[ALL_ROWS].mean():.3f}",
         )
     return table
 
@@ -124,7 +138,7 @@ def _picture(evaluation: Evaluation) -> list[str]:
 
 
 def _accuracies(point: CurvePoint) -> dict[str, FloatArray]:
-    return {"labels only": point.labels_only_accuracy, "all rows": point.all_rows_accuracy}
+    return {name: point.accuracies[name] for name in (LABELS_ONLY, ALL_ROWS)}
 
 
 def _place(value: float, low: float, high: float) -> int:
