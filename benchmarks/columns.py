@@ -2,9 +2,9 @@
 
     python benchmarks/columns.py FILE.csv [FILE.csv ...] [--draws 10] [--network auto]
 
-Each file has its classes in the last column. In each draw 40, 50 or 60 labels are shown, the others hidden. The report's
-ranking sees the shown ones only; the truth is the permutation importance (rise of the log loss) of the fitted classifier
-on hidden rows. Printed: Spearman's correlation of the two rankings.
+Each file has its classes in the last column. In each draw 40, 50 or 60 labels are shown, the others hidden. The
+report's ranking sees the shown ones only; the truth is the permutation importance (rise of the log loss) of the fitted
+classifier on hidden rows. Printed: Spearman's correlation of the two rankings.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def test_a_report_in_python(example, tmp_path):
     numbers = table.features[["u", "v"]].to_numpy()
     labels = np.where(table.labels == "a", 3, np.where(table.labels == "b", 11, -1))
     clf = SafeSPNClassifier(network="blocks", random_state=0).fit(numbers, labels)
-    write_report(clf, numbers, labels, tmp_path / "report.html", target="number")
+    clf.report(tmp_path / "report.html", numbers, labels, target="number")
     page = (tmp_path / "report.html").read_text()
     assert "Predicting number" in page
     assert "column 0" in page
@@ -372,3 +372,12 @@ def test_trials_that_share_labels_count_for_less():
 def test_numbers_of_labels_go_up_to_all_there_are():
     assert default_sizes(training_table(100, 50)) == [10, 20, 40]
     assert default_sizes(training_table(100, 100)) == [10, 20, 50]
+
+
+def test_notebooks_show_tables(example):
+    _, classifier, _ = example
+    page = classifier.safety_._repr_html_()
+    assert "certified, in likelihood" in page
+    assert all(promise in page for promise in classifier.safety_.promises)
+    assert f"<td>{classifier.members_[0].weight:.3f}</td>" in classifier.members_._repr_html_()
+    assert isinstance(classifier.members_, tuple)

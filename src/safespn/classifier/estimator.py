@@ -15,12 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from safespn.class_networks.candidate import Settings as NetworkSettings
-from safespn.class_networks.committee import Committee, Member
+from safespn.class_networks.committee import Committee
 from safespn.class_networks.families import AUTO, FAMILIES
 from safespn.classifier.answers import AnswersMixin
 from safespn.classifier.decision_rules import learn_gains
 from safespn.classifier.files import load_classifier, save_classifier
 from safespn.classifier.input_validation import ColumnTypes, InputValidationMixin
+from safespn.classifier.members import Members
 from safespn.decisions import RULES, decide, gains_of
 from safespn.foundation.class_weights import ClassWeight
 from safespn.foundation.lazy_frames import is_lazy, meta_of
@@ -336,11 +337,11 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         return self._spn
 
     @property
-    def members_(self) -> tuple[Member, ...]:
+    def members_(self) -> Members:
         """The networks whose class posteriors are averaged."""
         if getattr(self, "_committee", None) is None:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet, and has no members")
-        return self._committee.members
+        return Members(self._committee.members)
 
     @property
     def column_types_(self) -> list[str]:
@@ -464,6 +465,22 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         cumulative = np.cumsum(np.exp(self._committee.evaluate(cells)[1]), axis=1)
         codes = (generator.random((n, 1)) * cumulative[:, -1:] > cumulative).sum(axis=1)
         return self._encoder.decode(cells), self.classes_[codes]
+
+    def report(self, path: str | PathLike[str], X: ArrayLike, y: ArrayLike, **settings: Any) -> None:
+        """Write a report on this fit as one HTML page; see :func:`safespn.report.write_report`.
+
+        Parameters
+        ----------
+        path : path
+        X, y : array-like
+            The features and labels of the fit.
+        **settings
+            Further arguments of :func:`safespn.report.write_report`.
+        """
+        check_is_fitted(self)
+        from safespn.report import write_report
+
+        write_report(self, X, y, path, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted classifier to a file that :meth:`load` reads without running any code from it."""

@@ -1,4 +1,4 @@
-"""Tables of other libraries (polars, pyarrow, whatever offers the data-frame interchange) as pandas frames."""
+"""Tables of other libraries (polars, pyarrow, whatever offers Arrow's interface) as pandas frames."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def as_table(X: Any) -> Any:
         return X
     if hasattr(X, "to_pandas") and hasattr(X, "shape"):
         return X.to_pandas()
-    if hasattr(X, "__dataframe__"):
-        from pandas.api.interchange import from_dataframe
+    if hasattr(X, "__arrow_c_stream__"):
+        import pyarrow as pa
 
-        return from_dataframe(X)
+        return pa.table(X).to_pandas()
     return unmask(X)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from typing import Any
+
+from safespn.foundation.html_tables import html_table
 
 ACCURACY = "Accuracy"
 """How sentences on accuracy begin."""
@@ -70,6 +73,22 @@ class SafetyReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain Python values."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                "certified, in likelihood",
+                ("yes" if self.certified else "no") + (", supervised model" if self.fallback else ""),
+            ),
+            ("worst case", f"{self.worst_case:+.4g} nats"),
+            ("from the density", f"{self.density_gain:+.4g} nats"),
+            ("from posteriors, at worst", f"{-self.posterior_loss:+.4g} nats"),
+            ("at the soft labels", f"{self.contrast:+.4g} nats"),
+            ("on labelled rows", f"{self.labelled_gain:+.4g} nats"),
+            ("predictions changed", f"{100 * self.disagreement:.1f} % of {self.n_unlabelled} unlabelled rows"),
+        ]
+        sentences = "".join(f"<li>{escape(promise)}</li>" for promise in self.promises)
+        return f"{html_table((), rows)}<ul>{sentences}</ul>"
 
     def __str__(self) -> str:
         returned = " (the supervised model was returned)" if self.fallback else ""
