@@ -293,3 +293,14 @@ def test_class_weights_change_probabilities(command, table_file, tmp_path):
         means.append(SafeSPNClassifier.load(model).predict_proba(patients().drop(columns="outcome"))[:, 0].mean())
     assert means[1] > means[0] + 0.05
     assert means[2] != means[0]
+
+
+def test_with_a_report_the_summary_says_how_good_predictions_are(command, table_file, tmp_path):
+    files = ("-o", tmp_path / "m", "--report", tmp_path / "r.html")
+    status, out, _ = command("fit", table_file, "-t", "outcome", "--network", "blocks", *files)
+    assert status == 0
+    assert "always guessing 'ill' is right in" in out or "always guessing 'well' is right in" in out
+    assert "held-out labelled rows" in out
+    status, out, _ = command("fit", table_file, "-t", "outcome", "--network", "blocks", *files, "--json", "-q")
+    assert "always guessing" in json.loads(out)["quality"]
+    assert "unlabelled rows" in json.loads(out)["unlabelled_rows"]

@@ -340,7 +340,7 @@ def test_a_gain_below_the_base_rate_is_no_recommendation():
     text = evaluation(_point(10, 0.5, 0.6, base=0.65)).recommendation
     assert "No better than always guessing" in text
     text = evaluation(_point(10, 0.4, 0.5, base=0.55, peer=0.75)).recommendation
-    assert "A logistic regression is right in 75 % with 10 labels" in text
+    assert "A logistic regression on 10 labels is right in 75 %" in text
 
 
 def test_better_probabilities_that_are_worse_than_proportions_are_no_recommendation():

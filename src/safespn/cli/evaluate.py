@@ -26,6 +26,13 @@ from safespn.tables import UNLABELLED, open_table, read_training_table
 from safespn.typing import FloatArray
 
 PICTURE_WIDTH = 44
+MODELS = {
+    BASE_RATE: "always guessing",
+    LOGISTIC: "logistic regression",
+    FOREST: "random forest",
+    LABELS_ONLY: "safespn, labels only",
+    ALL_ROWS: "safespn, all rows",
+}
 
 
 def evaluate(
@@ -80,7 +87,7 @@ def evaluate(
     files = {} if report is None else {"report": str(report)}
     written = [] if report is None else [f"\nreport: {report}"]
     picture = Text("\n" + "\n".join(_picture(evaluation)))
-    shown = Group(_table(evaluation), picture, "", evaluation.recommendation, *written)
+    shown = Group(*_tables(evaluation), picture, "", evaluation.recommendation, *written)
     reporter.result(shown, {**evaluation.to_dict(), **files})
 
 
@@ -91,34 +98,22 @@ def _sizes(text: str) -> list[int]:
         raise typer.BadParameter(f"--labelled {text!r}: expected numbers of labels, such as 10,20,50") from None
 
 
-def _table(evaluation: Evaluation) -> Table:
-    table = Table(title=f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each", title_justify="left")
-    columns = (
-        "labels",
-        "guess",
-        "logistic",
-        "forest",
-        "labels only",
-        "all rows",
-        "gain",
-        "harm",
-        "log loss",
-        "all rows",
-    )
-    for heading in columns:
-        table.add_column(heading, justify="right")
-    for point in evaluation.points:
-        gain, error = point.accuracy_gain
-        shown = (BASE_RATE, LOGISTIC, FOREST, LABELS_ONLY, ALL_ROWS)
-        table.add_row(
-            str(point.n_labelled),
-            *(f"{100 * point.accuracies[name].mean():.1f} %" for name in shown),
-            f"{100 * gain:+.1f} ± {100 * error:.1f}",
-            f"{100 * point.harm_rate:.0f} %",
-            f"{point.log_losses[LABELS_ONLY].mean():.3f}",
-            f"{point.log_losses[ALL_ROWS].mean():.3f}",
-        )
-    return table
+def _tables(evaluation: Evaluation) -> list[Table]:
+    """Accuracies and log losses: a line for each model, a column for each number of labels."""
+    points = evaluation.points
+    title = f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each"
+    accuracy, log_loss = Table("accuracy", title=title, title_justify="left"), Table("log loss")
+    for point in points:
+        for table in (accuracy, log_loss):
+            table.add_column(f"{point.n_labelled} labels", justify="right")
+    for name, shown in MODELS.items():
+        accuracy.add_row(shown, *(f"{100 * point.accuracies[name].mean():.1f} %" for point in points))
+        log_loss.add_row(shown, *(f"{point.log_losses[name].mean():.3f}" for point in points))
+    gains = [point.accuracy_gain for point in points]
+    accuracy.add_section()
+    accuracy.add_row("gain from unlabelled rows", *(f"{100 * gain:+.1f} ± {100 * error:.1f}" for gain, error in gains))
+    accuracy.add_row("harm, share of trials", *(f"{100 * point.harm_rate:.0f} %" for point in points))
+    return [accuracy, log_loss]
 
 
 def _picture(evaluation: Evaluation) -> list[str]:

@@ -87,12 +87,16 @@ def fit(
             random_state=seed,
             persist="labels",
         )
+        verdicts: dict[str, str] = {}
         if report is not None:
             # The report goes to its place after the model has been written: both appear, or neither.
             file = stack.enter_context(atomic_open(report))
-            file.write(make_report(reporter, classifier, table))
+            page, verdicts = make_report(reporter, classifier, table)
+            file.write(page)
             file.flush()
         classifier.save(output)
     files = {"model": str(output), "report": None if report is None else str(report)}
     written = "\n".join(f"{name}: {path}" for name, path in files.items() if path)
-    reporter.result(f"{classifier.safety_}\n\n{written}", {**files, **summary(classifier, table)})
+    sentences = "".join(f"{sentence}\n" for sentence in verdicts.values())
+    data_out = {**files, **verdicts, **summary(classifier, table)}
+    reporter.result(f"{classifier.safety_}\n\n{sentences}{written}", data_out)

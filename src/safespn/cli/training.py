@@ -122,10 +122,16 @@ def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) 
     return classifier
 
 
-def make_report(reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable) -> bytes:
-    """Write the report on a fit as one HTML page."""
+def make_report(
+    reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable
+) -> tuple[bytes, dict[str, str]]:
+    """Write the report on a fit as one HTML page; also return what it says first, on quality and unlabelled rows."""
     with reporter.stage("writing the report"), reporter.gathering_warnings():
-        return render_report(collect_report(classifier, table)).encode()
+        report = collect_report(classifier, table)
+        verdicts = {"quality": report.comparison.quality}
+        if report.n_unlabelled:
+            verdicts["unlabelled_rows"] = report.comparison.verdict
+        return render_report(report).encode(), verdicts
 
 
 def summary(classifier: SafeSPNClassifier, table: TrainingTable) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class CurvePoint:
     @property
     def log_loss_gain(self) -> tuple[float, float]:
         """Mean fall of the log loss over trials, and its standard error."""
-        return self._mean_and_error(self.log_losses[LABELS_ONLY] - self.log_losses[ALL_ROWS])
+        return self.mean_and_error(self.log_losses[LABELS_ONLY] - self.log_losses[ALL_ROWS])
 
     @property
     def best_peer(self) -> str:
@@ -65,9 +65,9 @@ class CurvePoint:
 
     def gain_over(self, name: str) -> tuple[float, float]:
         """Mean gain in accuracy of the fit to all rows over another model, and its standard error."""
-        return self._mean_and_error(self.accuracies[ALL_ROWS] - self.accuracies[name])
+        return self.mean_and_error(self.accuracies[ALL_ROWS] - self.accuracies[name])
 
-    def _mean_and_error(self, values: FloatArray) -> tuple[float, float]:
+    def mean_and_error(self, values: FloatArray) -> tuple[float, float]:
         """Mean over trials and its standard error, larger where trials share labels (Nadeau and Bengio 2003)."""
         shared = TEST_SHARE * self.overlap
         return float(values.mean()), standard_error(values) * float(np.sqrt(1 + len(values) * shared / (1 - shared)))
@@ -123,16 +123,16 @@ class Evaluation:
     def _no_better_than_guessing(self) -> str:
         text = (
             f"No better than always guessing the most frequent class ({100 * self.base_rate:.0f} % right), with or "
-            "without the unlabelled rows: these columns do not tell the classes apart in this way, or it takes more "
-            "labels."
+            "without the unlabelled rows: "
         )
         last = self.points[-1]
         peer = last.accuracies[last.best_peer]
-        if _is_clear(last._mean_and_error(peer - last.accuracies[BASE_RATE])):
-            text += (
-                f" A {last.best_peer} is right in {100 * peer.mean():.0f} % with {last.n_labelled} labels: use that."
+        if _is_clear(last.mean_and_error(peer - last.accuracies[BASE_RATE])):
+            return text + (
+                f"this model does not suit these classes. A {last.best_peer} on {last.n_labelled} labels is right in "
+                f"{100 * peer.mean():.0f} %."
             )
-        return text
+        return f"{text}these columns do not tell the classes apart, or it takes more labels."
 
     def _not_in_accuracy(self, harm: str) -> str:
         """Neither better nor worse in accuracy: by how much at most, and whether probabilities are better."""
