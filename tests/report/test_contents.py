@@ -341,6 +341,9 @@ def test_a_gain_below_the_base_rate_is_no_recommendation():
     assert "No better than always guessing" in text
     text = evaluation(_point(10, 0.4, 0.5, base=0.55, peer=0.75)).recommendation
     assert "A logistic regression on 10 labels is right in 75 %" in text
+    unsure = _point(10, 0.5, 0.56)
+    unsure.accuracies[ALL_ROWS][:] = 0.56 + np.linspace(-0.2, 0.2, 10)
+    assert evaluation(unsure).recommendation.startswith("Not clearly better than always guessing")
 
 
 def test_better_probabilities_that_are_worse_than_proportions_are_no_recommendation():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t as student_t
 from sklearn.base import clone
 
 from safespn.classifier import SafeSPNClassifier
@@ -21,6 +22,8 @@ from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC, peer_log_posterior
 from safespn.tables import UNLABELLED, TrainingTable
 from safespn.typing import FloatArray, IntArray
 
+NEGLIGIBLE = 1e-3
+"""Gains below this are not called gains, however certain."""
 FEW_LABELS = (10, 20, 50)
 """Numbers of labels to try where every row has one."""
 
@@ -59,6 +62,16 @@ class CurvePoint:
         return self.mean_and_error(self.log_losses[LABELS_ONLY] - self.log_losses[ALL_ROWS])
 
     @property
+    def quantile(self) -> float:
+        """Standard errors from the mean to the end of its 95 % interval: more where there are few trials."""
+        return float(student_t.ppf(0.975, max(len(self.accuracies[ALL_ROWS]) - 1, 1)))
+
+    def is_clear(self, gain: tuple[float, float], sign: int = 1) -> bool:
+        """Whether the 95 % interval of a gain does not hold zero, and the gain is not negligible."""
+        mean, error = gain
+        return sign * mean > max(self.quantile * error, NEGLIGIBLE)
+
+    @property
     def best_peer(self) -> str:
         """The most accurate of the models that people would use instead."""
         return max((LOGISTIC, FOREST), key=lambda name: float(self.accuracies[name].mean()))
@@ -93,10 +106,10 @@ class Evaluation:
     @property
     def recommendation(self) -> str:
         """Say in a sentence or two what to do; only what the trials can show."""
-        if not any(_is_clear(point.gain_over(BASE_RATE)) for point in self.points):
+        if not any(point.is_clear(point.gain_over(BASE_RATE)) for point in self.points):
             return self._no_better_than_guessing()
-        better = [point for point in self.points if _is_clear(point.accuracy_gain)]
-        worse = [point for point in self.points if _is_clear(point.accuracy_gain, sign=-1)]
+        better = [point for point in self.points if point.is_clear(point.accuracy_gain)]
+        worse = [point for point in self.points if point.is_clear(point.accuracy_gain, sign=-1)]
         harm = f"harm in {100 * np.mean([point.harm_rate for point in self.points]):.0f} % of trials"
         gains = [100 * point.accuracy_gain[0] for point in self.points]
         span = " to ".join(dict.fromkeys(f"{gain:+.1f}" for gain in (min(gains), max(gains))))
@@ -121,26 +134,33 @@ class Evaluation:
         return self._not_in_accuracy(harm) + self._beside_peers()
 
     def _no_better_than_guessing(self) -> str:
+        never = all(point.gain_over(BASE_RATE)[0] <= 0 for point in self.points)
         text = (
-            f"No better than always guessing the most frequent class ({100 * self.base_rate:.0f} % right), with or "
-            "without the unlabelled rows: "
+            f"{'No' if never else 'Not clearly'} better than always guessing the most frequent class "
+            f"({100 * self.base_rate:.0f} % right), with the unlabelled rows or without: "
         )
         last = self.points[-1]
         peer = last.accuracies[last.best_peer]
-        if _is_clear(last.mean_and_error(peer - last.accuracies[BASE_RATE])):
+        if last.is_clear(last.mean_and_error(peer - last.accuracies[BASE_RATE])):
             return text + (
                 f"this model does not suit these classes. A {last.best_peer} on {last.n_labelled} labels is right in "
                 f"{100 * peer.mean():.0f} %."
             )
-        return f"{text}these columns do not tell the classes apart, or it takes more labels."
+        return f"{text}these columns do not tell the classes apart, or it takes more labels or trials to see it."
 
     def _not_in_accuracy(self, harm: str) -> str:
         """Neither better nor worse in accuracy: by how much at most, and whether probabilities are better."""
-        ranges = [(gain - 2 * error, gain + 2 * error) for gain, error in (each.accuracy_gain for each in self.points)]
+        ranges = [
+            (gain - point.quantile * error, gain + point.quantile * error)
+            for point, (gain, error) in ((each, each.accuracy_gain) for each in self.points)
+        ]
         low, high = (100 * edge for edge in (min(low for low, _ in ranges), max(high for _, high in ranges)))
+        if not np.isfinite(high):
+            return "Cannot tell from a single trial."
         within = f"between {low:+.1f} and {high:+.1f} points (95 % intervals), {harm}"
         useful = all(
-            _is_clear(point.log_loss_gain) and point.log_losses[ALL_ROWS].mean() < point.log_losses[BASE_RATE].mean()
+            point.is_clear(point.log_loss_gain)
+            and point.log_losses[ALL_ROWS].mean() < point.log_losses[BASE_RATE].mean()
             for point in self.points
         )
         if useful:
@@ -311,12 +331,6 @@ def _score_trial(
         )
         for name, values in log_posteriors.items()
     }
-
-
-def _is_clear(gain: tuple[float, float], sign: int = 1) -> bool:
-    """Whether a gain is more than two standard errors from zero, and not negligible."""
-    mean, error = gain
-    return sign * mean > max(2 * error, 1e-3)
 
 
 def _sizes(points: Sequence[CurvePoint]) -> str:
