@@ -206,6 +206,16 @@ def test_predictions_no_better_than_guessing_are_called_so():
     assert compared(truth, base, good, base).beats_guessing
 
 
+def test_better_than_guessing_is_a_question_of_one_direction():
+    truth = np.repeat([0, 1], [43, 17])
+    base = np.log(np.tile([0.7, 0.3], (60, 1)))
+    right = np.repeat([True, False, True, False], [38, 5, 13, 4])  # 85 % against 72 %: 1.9 standard errors
+    ours = np.log(np.where(np.eye(2)[np.where(right, truth, 1 - truth)] == 1, 0.8, 0.2))
+    result = compared(truth, base, ours, base)
+    assert result.gains[BASE_RATE].accuracy / result.gains[BASE_RATE].accuracy_error == pytest.approx(1.93, abs=0.02)
+    assert result.beats_guessing
+
+
 def test_a_simple_model_that_does_better_is_named():
     truth = (np.arange(100) < 30).astype(int)
     base = np.log(np.tile([0.7, 0.3], (100, 1)))

@@ -17,7 +17,9 @@ from safespn.typing import BoolArray, FloatArray, IntArray
 MOST_BINS = 5
 ROWS_PER_BIN = 10
 CLEAR = 2.0
-"""Standard errors from which a difference is more than chance."""
+"""Standard errors from which a difference, in either direction, is more than chance."""
+CLEARLY_ABOVE = 1.645
+"""The same where only one direction is in question: whether predictions are better than guessing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +114,11 @@ class Comparison:
 
     @property
     def beats_guessing(self) -> bool:
-        """Whether predictions are right more often than those without any features, beyond doubt."""
-        return not self.reason and self.gains[BASE_RATE].is_more_accurate
+        """Whether predictions are right more often than those without any features (one-sided test at 5 %)."""
+        if self.reason:
+            return False
+        gain = self.gains[BASE_RATE]
+        return gain.accuracy > CLEARLY_ABOVE * gain.accuracy_error and gain.accuracy > 0
 
     @property
     def quality(self) -> str:
@@ -125,7 +130,7 @@ class Comparison:
             f"right in {_percent(ours.accuracy)} (standard error {100 * ours.accuracy_error:.1f}) of {self.n_rows} "
             f"held-out labelled rows, where always guessing {self.guess!r} is right in {_percent(base.accuracy)}"
         )
-        if gain.is_more_accurate:
+        if self.beats_guessing:
             return f"Predictions are {figures}.{self._better_peer()}"
         verdict = "No better" if gain.accuracy <= 0 else "Not clearly better"
         rest = (
