@@ -14,8 +14,8 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 LAYERS = [line.split() for line in re.search(r"```layers\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()]
 HEIGHT = {name: height for height, line in enumerate(LAYERS) for name in line}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
-CONVENIENCES = {("spn", "plotting")}
-"""Imports inside a method, for a shortcut that users expect: ``SPN.plot``."""
+CONVENIENCES = {("spn", "plotting"), ("classifier", "report")}
+"""Imports inside a method, for shortcuts that users expect: ``SPN.plot``, ``SafeSPNClassifier.report``."""
 
 
 def part_of(module: str) -> str:

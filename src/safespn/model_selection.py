@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
 
 from safespn.foundation.labels import as_labels, is_unlabelled
-from safespn.typing import ArrayLike, IntArray
+from safespn.foundation.lazy_frames import is_frame
+from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray
 
 
 class SemiSupervisedSplit:
@@ -59,3 +62,73 @@ class SemiSupervisedSplit:
     ) -> int:
         """Return the number of folds."""
         return int(check_cv(self.cv, None if y is None else np.asarray(y), classifier=True).get_n_splits(X, y, groups))
+
+
+class WithUnlabeledRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of labelled rows that learns from the same unlabelled rows at every fit.
+
+    scikit-learn's meta-estimators (``TunedThresholdClassifierCV``, ``CalibratedClassifierCV``, ``StackingClassifier``
+    and others) take the marker of unlabelled rows as a class. They are given this instead, and the labelled rows alone.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Such as :class:`safespn.SafeSPNClassifier`.
+    unlabeled_rows : array-like or data frame of shape (n_unlabelled, n_features)
+        With the columns of the labelled rows.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted to labelled and unlabelled rows.
+    classes_ : array of shape (n_classes,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safespn import SafeSPNClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(40) % 2
+    >>> X = rng.normal(3 * (np.arange(240) % 2)[:, None], size=(240, 2))
+    >>> clf = WithUnlabeledRows(SafeSPNClassifier(network="blocks"), X[40:]).fit(X[:40], y)
+    >>> clf.estimator_.safety_.n_unlabelled
+    200
+    """
+
+    def __init__(self, estimator: Any, unlabeled_rows: ArrayLike) -> None:
+        self.estimator = estimator
+        self.unlabeled_rows = unlabeled_rows
+
+    def fit(self, X: ArrayLike, y: ArrayLike, **parameters: Any) -> WithUnlabeledRows:
+        """Fit the estimator to these labelled rows and the unlabelled ones; parameters are those of its fit."""
+        known = as_labels(y)
+        labels = np.empty(len(known) + np.shape(self.unlabeled_rows)[0], dtype=object)
+        labels[: len(known)] = known.tolist()
+        rows: Any
+        if is_frame(X):
+            import pandas as pd
+
+            rows = pd.concat([X, self.unlabeled_rows], ignore_index=True)  # type: ignore[list-item]
+        else:
+            rows = np.concatenate([np.asarray(X), np.asarray(self.unlabeled_rows)])
+        if parameters.get("sample_weight") is not None:
+            others = np.ones(len(labels) - len(known))
+            parameters["sample_weight"] = np.concatenate([parameters["sample_weight"], others])
+        self.estimator_ = clone(self.estimator).fit(rows, labels, **parameters)
+        self.classes_: AnyArray = self.estimator_.classes_
+        return self
+
+    def predict(self, X: ArrayLike) -> AnyArray:
+        """Class of each row."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probability of each class given each row, shape (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 N_GRID = 81
 N_BINS = 10
 MOST_RUG_ROWS = 60
+FEWEST_IN_HISTOGRAM = 10
+MOST_HISTOGRAM_BINS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class FeatureDensity:
     categories : list of str, optional
     labelled : list of arrays
         For each class the values of labelled rows, for a continuous column.
+    histogram : tuple of arrays
+        Edges of bins and density of all rows in each, labelled or not, for a continuous column; else empty.
     """
 
     name: str
@@ -39,6 +43,7 @@ class FeatureDensity:
     densities: FloatArray
     categories: list[str] | None
     labelled: list[FloatArray]
+    histogram: tuple[FloatArray, FloatArray]
 
 
 def feature_density(
@@ -62,7 +67,18 @@ def feature_density(
         table[codes == code, column][:MOST_RUG_ROWS] for code in range(len(classifier.classes_)) if categories is None
     ]
     names = None if categories is None else [str(category) for category in categories]
-    return FeatureDensity(name, values, densities, names, labelled)
+    histogram = (np.empty(0), np.empty(0)) if categories is not None else _histogram(table[:, column])
+    return FeatureDensity(name, values, densities, names, labelled, histogram)
+
+
+def _histogram(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Edges and densities of the known cells of a column."""
+    known = cells[np.isfinite(cells)]
+    if len(known) < FEWEST_IN_HISTOGRAM or np.ptp(known) == 0:
+        return np.empty(0), np.empty(0)
+    n_bins = int(np.clip(np.sqrt(len(known)), 5, MOST_HISTOGRAM_BINS))
+    density, edges = np.histogram(known, bins=n_bins, density=True)
+    return edges, density
 
 
 def soft_label_histogram(soft_labels: FloatArray) -> tuple[FloatArray, IntArray]:

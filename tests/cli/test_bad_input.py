@@ -313,3 +313,18 @@ def test_wrong_usage(refused):
     refused("fit", "t.csv", "-t", "y", "--safety", "maybe", words=("maybe", "certified"))
     refused("forecast", words=("forecast",))
     refused("predict", "m", "t.csv", "--json", words=("--output",))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--decision", "fair"), ("--decision", "'fair'", "0,1;5,0")),
+        (("--decision", "0,1;5"), ("costs",)),
+        (("--decision", "0,1,2;1,0,2;1,1,0"), ("costs", "2 true classes", "(3, 3)")),
+        (("--class-weight", "ill"), ("--class-weight", "'ill'", "yes=5")),
+        (("--class-weight", "dead=5"), ("'dead'", "expected some of 'ill', 'well'")),
+        (("--class-weight", "ill=-1"), ("'ill'", "positive number")),
+    ],
+)
+def test_rules_and_weights_that_make_no_sense(refused, table_file, tmp_path, options, words):
+    refused("fit", table_file, "-t", "outcome", "-o", tmp_path / "m", "-q", "--ignore", "id", *options, words=words)

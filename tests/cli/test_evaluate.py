@@ -48,7 +48,7 @@ def test_numbers_of_labels_are_chosen_where_none_are_given(command, tmp_path):
     patients(60, 30).to_csv(tmp_path / "t.csv", index=False)
     status, out, _ = command("evaluate", tmp_path / "t.csv", "-t", "outcome", "--trials", 1, "--json", "-q")
     assert status == 0
-    assert [point["labelled"] for point in json.loads(out)["points"]] == [10, 20]
+    assert [point["labelled"] for point in json.loads(out)["points"]] == [6, 12, 24]
 
 
 def test_impossible_numbers_of_labels(refused, labelled_file):

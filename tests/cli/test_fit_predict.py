@@ -270,3 +270,37 @@ def test_help_has_examples(command):
         assert "Usage" in out
     assert "patients.csv" in command("fit", "--help")[1]
     assert command("--version")[1].startswith("safespn ")
+
+
+def test_a_decision_rule_changes_classes_and_not_probabilities(command, table_file, tmp_path):
+    predicted = {}
+    for name, options in {"plain": [], "costs": ["--decision", "0,9;1,0"]}.items():
+        model = tmp_path / name
+        assert command("fit", table_file, "-t", "outcome", "-o", model, "--network", "blocks", *options)[0] == 0
+        assert command("predict", model, table_file, "-o", tmp_path / f"{name}.csv")[0] == 0
+        predicted[name] = pd.read_csv(tmp_path / f"{name}.csv")
+    plain, costs = predicted["plain"], predicted["costs"]
+    np.testing.assert_array_equal(plain["probability_ill"], costs["probability_ill"])
+    assert ((costs["class"] == "well") == (costs["probability_well"] > 0.9)).all()
+    assert (costs["class"] != plain["class"]).any()
+
+
+def test_class_weights_change_probabilities(command, table_file, tmp_path):
+    means = []
+    for number, options in enumerate([(), ("--class-weight", "ill=9"), ("--class-weight", "balanced")]):
+        model = tmp_path / str(number)
+        assert command("fit", table_file, "-t", "outcome", "-o", model, "--network", "blocks", *options)[0] == 0
+        means.append(SafeSPNClassifier.load(model).predict_proba(patients().drop(columns="outcome"))[:, 0].mean())
+    assert means[1] > means[0] + 0.05
+    assert means[2] != means[0]
+
+
+def test_with_a_report_the_summary_says_how_good_predictions_are(command, table_file, tmp_path):
+    files = ("-o", tmp_path / "m", "--report", tmp_path / "r.html")
+    status, out, _ = command("fit", table_file, "-t", "outcome", "--network", "blocks", *files)
+    assert status == 0
+    assert "always guessing 'ill' is right in" in out or "always guessing 'well' is right in" in out
+    assert "held-out labelled rows" in out
+    status, out, _ = command("fit", table_file, "-t", "outcome", "--network", "blocks", *files, "--json", "-q")
+    assert "always guessing" in json.loads(out)["quality"]
+    assert "unlabelled rows" in json.loads(out)["unlabelled_rows"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safespn.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Mark, draw, nice_ticks
+from safespn.report.charts import BOTTOM, GAP, HEIGHT, LEFT, LETTER, RIGHT, TOP, WIDTH, Chart, Mark, draw, nice_ticks
 from safespn.report.render import _environment
 
 
@@ -95,3 +95,11 @@ def test_a_chart_is_well_formed_and_says_what_it_shows():
     assert picture.attrib["role"] == "img"
     assert picture.attrib["aria-label"] == "A <title>. What is to be seen & more."
     assert [entry.find("svg/path").attrib["class"] for entry in root.iter("li")] == ["line c0", "line c1 dashed"]
+
+
+def test_texts_of_large_negative_numbers_have_room():
+    line = Mark("line", np.array([0.0, 12_500.0]), np.array([-400_000.0, 0.0]))
+    drawing = draw(Chart("t", "d", "x", "y", [line]))
+    longest = max(len(tick.text) for tick in drawing.y_ticks)
+    assert drawing.left - GAP >= longest * LETTER
+    assert all(tick.at + len(tick.text) * LETTER / 2 <= WIDTH for tick in drawing.x_ticks)

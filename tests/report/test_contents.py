@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
 from safespn import SafeSPNClassifier
-from safespn.report import collect_report, render_report
-from safespn.report.comparison import compare, compare_joints
-from safespn.report.features import relevances
-from safespn.report.learning_curve import CurvePoint, Evaluation
+from safespn.report import collect_report, render_report, write_report
+from safespn.report.comparison import compare, recall_and_precision
+from safespn.report.features import ColumnEffects, column_effects, relevances
+from safespn.report.held_out import ALL_ROWS, LABELS_ONLY, HeldOut
+from safespn.report.learning_curve import CurvePoint, Evaluation, default_sizes
+from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
 from safespn.report.quality import area_error, measure_shift
 from safespn.report.rows import (
     comparable_densities,
@@ -69,19 +73,50 @@ def test_report_of_a_usual_fit(example):
     assert "nan" not in page.lower().replace("nano", "")
 
 
-def test_relevance_is_the_fall_of_the_log_posterior(example):
+def test_columns_are_ranked_by_rows_with_unseen_labels(example):
+    table, classifier, _ = example
+    ranked = collect_report(classifier, table).relevances
+    assert ranked[0].name == "u"
+    assert ranked[0].is_clear
+    assert ranked[0].error > 0
+    assert not next(each for each in ranked if each.name == "v").is_clear
+
+
+def test_where_labels_are_noise_no_column_is_said_to_matter():
+    table = training_table(120, 60)
+    table.labels[:60] = np.random.default_rng(1).permutation(table.labels[:60])
+    report = collect_report(fitted(table), table)
+    assert not any(each.is_clear for each in report.relevances)
+    page = render_report(report)
+    assert "no column's effect can be told from zero" in page
+    assert not report.comparison.beats_guessing
+    assert '<p class="verdict bad">' in page
+    assert "plain-note" in page  # the certificate is not green beside predictions that are guesses
+
+
+def test_effects_of_exchanged_cells_by_hand(example):
     table, classifier, encoded = example
     known = table.is_labelled
     codes = np.searchsorted(classifier.classes_, table.labels[known].astype(str))
-    measured = {each.name: each.loss for each in relevances(classifier, ["u", "v", "kind"], encoded[known], codes)}
-    without = table.features[known].assign(u=np.nan)
-    rows = np.arange(len(codes))
-    expected = (
-        classifier.predict_log_proba(table.features[known])[rows, codes]
-        - classifier.predict_log_proba(without)[rows, codes]
-    )
-    assert measured["u"] == pytest.approx(expected.mean())
-    assert measured["u"] > 5 * abs(measured["v"])
+    generator = np.random.default_rng(0)
+    effects = column_effects(classifier, [0, 2], encoded[known], codes, encoded[~known], generator)
+    assert effects.seen.shape == effects.expected.shape == (30, 2)
+    assert effects.elsewhere.shape == (60, 2)
+    assert (effects.expected >= -1e-12).all()  # a divergence
+    alone = column_effects(classifier, [0], encoded[known], codes, encoded[known][:0], generator)
+    assert alone.seen[:, 0].mean() == pytest.approx(effects.seen[:, 0].mean(), rel=0.5)
+
+
+def test_relevances_follow_the_labels_where_they_are_many_and_the_fits_where_they_are_few():
+    rng = np.random.default_rng(0)
+    elsewhere = np.tile([0.3, 0.2, 0.1], (100, 1))
+    noisy = ColumnEffects(rng.normal([0.3, 0.2, 0.1], 3.0, (20, 3)), np.tile([0.3, 0.2, 0.1], (20, 1)), elsewhere)
+    assert [each.name for each in relevances(["a", "b", "c"], [noisy])] == ["a", "b", "c"]
+    sure = ColumnEffects(rng.normal([0.1, 0.2, 0.3], 0.01, (400, 3)), np.tile([0.3, 0.2, 0.1], (400, 1)), elsewhere)
+    ranked = relevances(["a", "b", "c"], [sure])
+    assert [each.name for each in ranked] == ["c", "b", "a"]
+    assert ranked[0].loss == pytest.approx(0.3, abs=0.02)
+    assert all(each.is_clear for each in ranked)
 
 
 def test_densities_integrate_to_one(example):
@@ -95,39 +130,100 @@ def test_densities_integrate_to_one(example):
     assert categorical.categories == ["x", "y"]
 
 
+def held_out(truth, supervised, safe, base=None) -> HeldOut:
+    """Predictions of two models of ours, and of others that know the class proportions at best."""
+    others = np.log(np.tile([0.51, 0.49], (len(truth), 1))) if base is None else base
+    peers = {BASE_RATE: others, LOGISTIC: others, FOREST: others}
+    return HeldOut(5, np.asarray(truth), {**peers, LABELS_ONLY: supervised, ALL_ROWS: safe})
+
+
+def compared(truth, supervised, safe, base=None, gains=None):
+    rule = np.eye(2) if gains is None else np.array(gains)
+    return compare(held_out(truth, supervised, safe, base), ["a", "b"], rule, len(truth))
+
+
 def test_scores_by_hand():
     truth = np.array([0, 0, 1, 1])
     supervised = np.log(np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]]))
     safe = np.log(np.array([[0.8, 0.2], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]]))
-    result = compare_joints(supervised - 3.0, safe - 1.0, truth, 2)
-    assert (result.scores["supervised"].accuracy, result.scores["safe"].accuracy) == (0.5, 0.75)
-    assert result.accuracy_gain == 0.25
-    assert result.accuracy_gain_error == pytest.approx(0.25)
-    assert result.scores["safe"].log_loss == pytest.approx(-np.log([0.8, 0.6, 0.8, 0.3]).mean())
-    assert result.scores["safe"].log_likelihood == pytest.approx(np.log([0.8, 0.6, 0.8, 0.3]).mean() - 1.0)
+    result = compared(truth, supervised, safe)
+    assert (result.scores[LABELS_ONLY].accuracy, result.scores[ALL_ROWS].accuracy) == (0.5, 0.75)
+    assert result.scores[BASE_RATE].accuracy == 0.5
+    assert result.guess == "a"
+    assert result.gains[LABELS_ONLY].accuracy == 0.25
+    assert result.gains[LABELS_ONLY].accuracy_error == pytest.approx(0.25)
+    assert result.scores[ALL_ROWS].log_loss == pytest.approx(-np.log([0.8, 0.6, 0.8, 0.3]).mean())
     confidence = np.array([0.8, 0.6, 0.8, 0.7]).mean()
-    assert result.scores["safe"].bins == [(pytest.approx(confidence), 0.75, 4)]
-    assert result.scores["safe"].calibration_error == pytest.approx(abs(confidence - 0.75))
+    assert result.scores[ALL_ROWS].bins == [(pytest.approx(confidence), 0.75, 4)]
+    assert result.scores[ALL_ROWS].calibration_error == pytest.approx(abs(confidence - 0.75))
+    assert result.confusion.tolist() == [[2, 0], [1, 1]]
+    rates = recall_and_precision(result.confusion)
+    assert (rates[0][0], rates[0][2], rates[1][0], rates[1][2]) == (1.0, pytest.approx(2 / 3), 0.5, 1.0)
+    assert result.curves.area == 1.0 - 1 / 4
+    careful = compared(truth, supervised, safe, gains=[[0, -4], [0, 1]])  # class b only where it is above 0.8
+    assert careful.confusion.tolist() == [[2, 0], [2, 0]]
 
 
-def test_comparison_needs_two_labels_of_each_class_and_unlabelled_rows():
-    table = training_table(30, 30)
-    assert "no unlabelled rows" in compare(fitted(table), table, 0).verdict
+def test_quality_needs_two_labels_of_each_class():
     table = training_table(30, 10)
     table.labels[1:10:2] = UNLABELLED
     table.labels[1] = "b"
-    assert "class 'b' has a single labelled row" in compare(fitted(table), table, 0).verdict
+    report = collect_report(fitted(table), table)
+    assert "class 'b' has 1 labelled rows" in report.comparison.quality
+    assert "Cannot tell" in render_report(report)
+
+
+def test_without_unlabelled_rows_quality_is_told_all_the_same():
+    table = training_table(40, 40)
+    report = collect_report(fitted(table), table)
+    assert LABELS_ONLY not in report.comparison.scores
+    assert report.comparison.beats_guessing
+    assert "there are none" in report.comparison.verdict
 
 
 def test_verdicts():
     truth = np.arange(100) % 2
     right = np.where(np.eye(2)[truth] == 1, np.log(0.8), np.log(0.2))
     wrong = right[:, ::-1]
-    assert compare_joints(wrong, right, truth, 5).verdict.startswith("The unlabelled rows helped: +100.0 points")
-    assert compare_joints(right, wrong, truth, 5).verdict.startswith("The unlabelled rows did harm: -100.0 points")
-    assert "no difference" in compare_joints(right, right, truth, 5).verdict
+    assert compared(truth, wrong, right).verdict.startswith("The unlabelled rows helped: +100.0 points")
+    assert compared(truth, right, wrong).verdict.startswith("The unlabelled rows did harm: -100.0 points")
+    assert "100 labelled rows cannot show" in compared(truth, right, right).verdict
     unsure = np.log(np.exp(right) * 0.1 + 0.45)
-    assert "probabilities better" in compare_joints(unsure, right, truth, 5).verdict
+    assert "probabilities better" in compared(truth, unsure, right).verdict
+    assert "little" not in compared(truth, unsure, right).verdict
+
+
+def test_predictions_no_better_than_guessing_are_called_so():
+    truth = (np.arange(100) < 30).astype(int)
+    base = np.log(np.tile([0.7, 0.3], (100, 1)))
+    useless = compared(truth, base, base, base)
+    assert useless.quality.startswith("No better than always guessing 'a': right in 70.0 %")
+    assert not useless.beats_guessing
+    some = base.copy()
+    some[:15] = np.log([0.55, 0.45])  # the same decisions, with some information
+    assert "The probabilities do carry information" in compared(truth, base, some, base).quality
+    good = np.where(np.eye(2)[truth] == 1, np.log(0.8), np.log(0.2))
+    assert compared(truth, base, good, base).beats_guessing
+
+
+def test_better_than_guessing_is_a_question_of_one_direction():
+    truth = np.repeat([0, 1], [43, 17])
+    base = np.log(np.tile([0.7, 0.3], (60, 1)))
+    right = np.repeat([True, False, True, False], [38, 5, 13, 4])  # 85 % against 72 %: 1.9 standard errors
+    ours = np.log(np.where(np.eye(2)[np.where(right, truth, 1 - truth)] == 1, 0.8, 0.2))
+    result = compared(truth, base, ours, base)
+    assert result.gains[BASE_RATE].accuracy / result.gains[BASE_RATE].accuracy_error == pytest.approx(1.93, abs=0.02)
+    assert result.beats_guessing
+
+
+def test_a_simple_model_that_does_better_is_named():
+    truth = (np.arange(100) < 30).astype(int)
+    base = np.log(np.tile([0.7, 0.3], (100, 1)))
+    good = np.where(np.eye(2)[truth] == 1, np.log(0.8), np.log(0.2))
+    found = held_out(truth, base, base, base)
+    found.log_posteriors[FOREST] = good
+    quality = compare(found, ["a", "b"], np.eye(2), 100).quality
+    assert "A random forest on the labelled rows alone does better: 100.0 %" in quality
 
 
 def test_disagreements_largest_change_first():
@@ -139,12 +235,38 @@ def test_disagreements_largest_change_first():
     assert (listed[0].supervised, listed[0].safe, listed[0].safe_probability) == ("a", "b", 0.9)
 
 
-def test_queries_are_uncertain_and_typical():
-    probabilities = np.array([[0.5, 0.5], [0.5, 0.5], [0.99, 0.01], [0.6, 0.4]])
-    densities = np.array([-100.0, -2.0, -1.0, -3.0])
-    listed = queries(probabilities, densities, np.arange(4), CLASSES)
-    assert [each.row for each in listed][:2] == [1, 3]
-    assert listed[0].density_rank == pytest.approx(2 / 3)
+def test_rows_to_label_are_those_that_the_classifier_suggests(example):
+    table, classifier, _ = example
+    unknown = np.nonzero(~table.is_labelled)[0]
+    features = table.features.iloc[unknown]
+    probabilities, densities = classifier.predict_proba(features), classifier.score_samples(features)
+    listed = queries(classifier, features, probabilities, densities, unknown, 0)
+    assert [each.row for each in listed] == unknown[classifier.suggest_labels(features, 10)].tolist()
+    assert listed[0].probability == pytest.approx(probabilities[listed[0].row - 30].max())
+    assert listed[0].density_rank == pytest.approx((densities < densities[listed[0].row - 30]).mean() * 60 / 59)
+
+
+def test_a_histogram_of_all_rows_lies_behind_densities(example):
+    _, classifier, encoded = example
+    edges, density = feature_density(classifier, 0, "u", encoded, np.full(len(encoded), -1)).histogram
+    assert (density * np.diff(edges)).sum() == pytest.approx(1.0)
+    assert edges[0] == encoded[:, 0].min()
+    assert len(feature_density(classifier, 2, "kind", encoded, np.full(len(encoded), -1)).histogram[0]) == 0
+
+
+def test_a_report_in_python(example, tmp_path):
+    table, _, _ = example
+    numbers = table.features[["u", "v"]].to_numpy()
+    labels = np.where(table.labels == "a", 3, np.where(table.labels == "b", 11, -1))
+    clf = SafeSPNClassifier(network="blocks", random_state=0).fit(numbers, labels)
+    clf.report(tmp_path / "report.html", numbers, labels, target="number")
+    page = (tmp_path / "report.html").read_text()
+    assert "Predicting number" in page
+    assert "column 0" in page
+    assert not hasattr(clf, "feature_names_in_")
+    with pytest.raises(ValueError, match="row 0 has the label 5"):
+        write_report(clf, numbers, np.where(labels == 3, 5, labels), tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
 
 
 def test_least_likely_rows_and_their_cells(example):
@@ -192,29 +314,85 @@ def test_error_of_an_area_against_simulation():
     assert area_error(float(np.mean(areas)), 40, 60) == pytest.approx(np.std(areas), rel=0.1)
 
 
-def _point(n: int, supervised: float, safe: float, loss: float = 0.5) -> CurvePoint:
+def _point(n: int, supervised: float, safe: float, loss: float = 0.5, peer: float = 0.6, base: float = 0.55):
     noise = np.linspace(-0.02, 0.02, 10)
-    return CurvePoint(
-        n, supervised + noise, safe + noise[::-1] / 4 + noise, np.full(10, 0.5), np.full(10, loss) + noise / 9
-    )
+    accuracies = {
+        BASE_RATE: np.full(10, base),
+        LOGISTIC: peer + noise,
+        FOREST: peer - 0.1 + noise,
+        LABELS_ONLY: supervised + noise,
+        ALL_ROWS: safe + noise[::-1] / 4 + noise,
+    }
+    losses = {name: np.full(10, 0.5) for name in accuracies} | {BASE_RATE: np.full(10, 0.65)}
+    return CurvePoint(n, accuracies, losses | {ALL_ROWS: np.full(10, loss) + noise / 9})
+
+
+def evaluation(*points: CurvePoint) -> Evaluation:
+    return Evaluation("t", "y", 10, 100, 50, 10, list(points))
 
 
 @pytest.mark.parametrize(
     ("points", "words"),
     [
-        ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.85)], "Yes, use the unlabelled rows: +5.0 to +10.0 points"),
+        ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.85)], "Yes, the unlabelled rows help: +5.0 to +10.0 points"),
         ([_point(10, 0.8, 0.7)], "No, leave the unlabelled rows out: -10.0 points of accuracy, harm in 100 %"),
         ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.7)], "It depends"),
         ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.8)], "Yes, with 10 labels"),
         ([_point(10, 0.8, 0.7), _point(20, 0.8, 0.8)], "Rather not: accuracy falls with 10 labels"),
-        ([_point(10, 0.8, 0.8, loss=0.3)], "Use them if probabilities matter"),
-        ([_point(10, 0.8, 0.8)], "It makes no clear difference"),
+        ([_point(10, 0.8, 0.8, loss=0.3)], "They make the probabilities better"),
+        ([_point(10, 0.8, 0.8)], "no difference of more than a point"),
+        ([_point(10, 0.8, 0.8, loss=0.3, peer=0.9)], "But with 10 labels a logistic regression on the labels alone"),
     ],
 )
 def test_recommendations(points, words):
-    assert words in Evaluation("t", "y", 10, 100, 50, 10, points).recommendation
+    assert words in evaluation(*points).recommendation
 
 
 def test_a_gain_below_the_base_rate_is_no_recommendation():
-    points = [_point(10, 0.5, 0.6)]
-    assert "No better than always guessing" in Evaluation("t", "y", 10, 100, 50, 10, points, 0.65).recommendation
+    text = evaluation(_point(10, 0.5, 0.6, base=0.65)).recommendation
+    assert "No better than always guessing" in text
+    text = evaluation(_point(10, 0.4, 0.5, base=0.55, peer=0.75)).recommendation
+    assert "A logistic regression on 10 labels is right in 75 %" in text
+    unsure = _point(10, 0.5, 0.56)
+    unsure.accuracies[ALL_ROWS][:] = 0.56 + np.linspace(-0.2, 0.2, 10)
+    assert evaluation(unsure).recommendation.startswith("Not clearly better than always guessing")
+
+
+def test_better_probabilities_that_are_worse_than_proportions_are_no_recommendation():
+    point = _point(10, 0.8, 0.8, loss=0.9)
+    worse = CurvePoint(10, point.accuracies, point.log_losses | {LABELS_ONLY: np.full(10, 1.2)})
+    assert "probabilities better" not in evaluation(worse).recommendation
+
+
+def test_a_gain_that_only_makes_up_for_a_weak_start_is_called_so():
+    text = evaluation(_point(10, 0.7, 0.78, peer=0.8)).recommendation
+    assert text.startswith("Yes, the unlabelled rows help: +8.0 points")
+    assert "But with 10 labels a logistic regression on the labels alone is as good or better (80.0 %" in text
+
+
+def test_what_trials_cannot_show_is_not_told():
+    wide = np.linspace(-0.2, 0.2, 10)
+    point = _point(10, 0.8, 0.8)
+    unsure = CurvePoint(10, point.accuracies | {ALL_ROWS: 0.81 + wide}, point.log_losses)
+    assert unsure.accuracy_gain[1] > 0.03
+    assert evaluation(unsure).recommendation.startswith("Cannot tell: the change of accuracy is between -")
+
+
+def test_trials_that_share_labels_count_for_less():
+    point = _point(10, 0.7, 0.8)
+    shared = CurvePoint(10, point.accuracies, point.log_losses, overlap=1.0)
+    assert shared.accuracy_gain[1] == pytest.approx(point.accuracy_gain[1] * np.sqrt(1 + 10 / 4))
+
+
+def test_numbers_of_labels_go_up_to_all_there_are():
+    assert default_sizes(training_table(100, 50)) == [10, 20, 40]
+    assert default_sizes(training_table(100, 100)) == [10, 20, 50]
+
+
+def test_notebooks_show_tables(example):
+    _, classifier, _ = example
+    page = classifier.safety_._repr_html_()
+    assert "certified, in likelihood" in page
+    assert all(escape(promise) in page for promise in classifier.safety_.promises)
+    assert f"<td>{classifier.members_[0].weight:.3f}</td>" in classifier.members_._repr_html_()
+    assert isinstance(classifier.members_, tuple)

@@ -14,8 +14,8 @@ from tests.cli.conftest import patients
 from tests.report.test_contents import fitted
 
 SECTIONS = [
-    "fit", "safety", "comparison", "training", "soft-labels", "relevance", "densities", "disagreements", "queries",
-    "unlikely", "quality",
+    "fit", "comparison", "relevance", "densities", "queries", "disagreements", "unlikely", "quality", "safety",
+    "training", "soft-labels", "settings",
 ]  # fmt: skip
 
 

@@ -15,17 +15,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from safespn.class_networks.candidate import Settings as NetworkSettings
-from safespn.class_networks.committee import Committee, Member
+from safespn.class_networks.committee import Committee
 from safespn.class_networks.families import AUTO, FAMILIES
 from safespn.classifier.answers import AnswersMixin
+from safespn.classifier.decision_rules import learn_gains
 from safespn.classifier.files import load_classifier, save_classifier
 from safespn.classifier.input_validation import ColumnTypes, InputValidationMixin
+from safespn.classifier.members import Members
+from safespn.decisions import RULES, decide, gains_of
+from safespn.foundation.class_weights import ClassWeight
 from safespn.foundation.lazy_frames import is_lazy, meta_of
 from safespn.foundation.randomness import as_generator
 from safespn.safety.method import Method
 from safespn.safety.pipeline import Settings, learn_safely
 from safespn.spn import SPN
-from safespn.typing import AnyArray, ArrayLike, FloatArray, RandomState
+from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
 
 RELATIVE_FLOOR = 1e-4
 
@@ -63,6 +67,18 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         * "deep": LearnSPN on all rows, copied per class, as in the paper.
 
         Where only one network can be fitted (``safety="mcp"`` or ``objective="discriminative"``), "auto" is "blocks".
+    decision : {"probable", "f1", "balanced"} or array-like of shape (n_classes, n_classes)
+        What :meth:`predict` aims at; probabilities stay as they are:
+
+        * "probable": the most probable class, best for accuracy;
+        * "f1": the F1 score of the second of two classes, or the mean F1 of more classes;
+        * "balanced": balanced accuracy, the mean recall of the classes;
+        * a matrix of costs: rows are true classes, columns predicted ones, both in the order of :attr:`classes_`.
+
+        Where a rule depends on how common the classes are, the unlabelled rows tell.
+    class_weight : "balanced", dict or None
+        Factor of the weight of labelled rows, by class; "balanced" gives every class the same total. It changes what is
+        learned and so the probabilities, which then are those of a table with such class proportions.
     max_depth : "auto" or int
         Depth of deep networks; 0 is a product of single columns, "auto" the depth that Akaike's criterion prefers.
     univariate : bool
@@ -150,6 +166,8 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         "safety": [StrOptions({"auto", "certified", "mcp", "none"})],
         "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
         "network": [StrOptions({"auto", *FAMILIES}), "array-like"],
+        "decision": [StrOptions(set(RULES)), "array-like"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_depth": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "univariate": ["boolean"],
         "pessimism": [Interval(Real, 0, 1, closed="both")],
@@ -176,6 +194,8 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         soft_label_init: str = "auto",
         *,
         network: str | Sequence[str] = "auto",
+        decision: str | ArrayLike = "probable",
+        class_weight: ClassWeight = None,
         max_depth: str | int = "auto",
         univariate: bool = False,
         pessimism: float = 1.0,
@@ -198,6 +218,8 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         self.safety = safety
         self.soft_label_init = soft_label_init
         self.network = network
+        self.decision = decision
+        self.class_weight = class_weight
         self.max_depth = max_depth
         self.univariate = univariate
         self.pessimism = pessimism
@@ -271,6 +293,8 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         rows, encoder, classes, held_out = self._validate_input(
             X, y, sample_weight, validation, column_types, generator
         )
+        if not isinstance(self.decision, str):
+            gains_of(self.decision, np.eye(len(classes)))  # complain before the work
         method = self._method()
         learned = learn_safely(rows, encoder.n_states, self._settings(), method, held_out, generator, self._log)
         self._encoder, self.classes_ = encoder, classes
@@ -278,7 +302,10 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         self.soft_labels_ = learned.soft_labels
         self.history_, self.n_iter_ = learned.history, max(len(learned.history), 1)
         self.safety_, self.n_sampled_ = learned.report, learned.n_sampled
+        if not (isinstance(self.decision, str) and self.decision == "probable"):
+            self.safety_ = self.safety_.about_most_probable_classes()
         self.notes_: dict[str, Any] = {}
+        self._gains = learn_gains(self.decision, self._committee, rows, self.n_jobs)
         self.supervised_ = self._with_committee(learned.supervised)
         return self
 
@@ -289,7 +316,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
     def _with_committee(self, committee: Committee) -> SafeSPNClassifier:
         """Make a fitted classifier of the same kind from other networks of the same table."""
         other: SafeSPNClassifier = clone(self)
-        for name in ("_encoder", "classes_", "n_features_in_", "feature_names_in_"):
+        for name in ("_encoder", "_gains", "classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other.safety_ = self.safety_.without_unlabelled_rows()
@@ -310,11 +337,11 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         return self._spn
 
     @property
-    def members_(self) -> tuple[Member, ...]:
+    def members_(self) -> Members:
         """The networks whose class posteriors are averaged."""
         if getattr(self, "_committee", None) is None:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet, and has no members")
-        return self._committee.members
+        return Members(self._committee.members)
 
     @property
     def column_types_(self) -> list[str]:
@@ -405,11 +432,16 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: ArrayLike) -> AnyArray:
-        """Most probable class of each row."""
+        """Class of each row by the rule of ``decision``; the most probable one by default."""
         if is_lazy(X):
             return self._lazily("predict", X, dtype=self.classes_.dtype)
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[self._decide(self.predict_log_proba(X))])
+
+    def _decide(self, log_posterior: FloatArray) -> IntArray:
+        """Numbers of the classes that the rule predicts."""
+        if isinstance(self.decision, str) and self.decision == "probable":
+            return np.asarray(log_posterior.argmax(axis=1))
+        return decide(np.exp(log_posterior), self._gains)
 
     def _lazily(self, method: str, X: Any, n_columns: int | None = None, dtype: Any = np.float64) -> AnyArray:
         """Promise what a method returns for the rows of a Dask collection, as a Dask array."""
@@ -433,6 +465,22 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         cumulative = np.cumsum(np.exp(self._committee.evaluate(cells)[1]), axis=1)
         codes = (generator.random((n, 1)) * cumulative[:, -1:] > cumulative).sum(axis=1)
         return self._encoder.decode(cells), self.classes_[codes]
+
+    def report(self, path: str | PathLike[str], X: ArrayLike, y: ArrayLike, **settings: Any) -> None:
+        """Write a report on this fit as one HTML page; see :func:`safespn.report.write_report`.
+
+        Parameters
+        ----------
+        path : path
+        X, y : array-like
+            The features and labels of the fit.
+        **settings
+            Further arguments of :func:`safespn.report.write_report`.
+        """
+        check_is_fitted(self)
+        from safespn.report import write_report
+
+        write_report(self, X, y, path, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted classifier to a file that :meth:`load` reads without running any code from it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from safespn.classifier.committee_files import committee_tensors, committees_of
+from safespn.classifier.decision_rules import checked_gains
 from safespn.exceptions import ModelFileError
 from safespn.foundation.column_types import TYPES
 from safespn.foundation.lazy_frames import is_lazy
@@ -55,6 +56,8 @@ def save_classifier(classifier: SafeSPNClassifier, path: str | os.PathLike[str])
         "notes": _plain(classifier.notes_),
         "n_sampled": classifier.n_sampled_,
         "committee": _plain(committee),
+        "decision_gains": classifier._gains.tolist(),
+        "class_weight": _class_weight_pairs(classifier.class_weight),
     }
     write_model(path, KIND, tensors, header)
 
@@ -65,8 +68,12 @@ def load_classifier(classifier_type: type[SafeSPNClassifier], path: str | os.Pat
     try:
         settings = {name: value for name, value in header["parameters"].items() if name not in NOT_OF_A_MODEL}
         classifier = classifier_type(**settings)
+        pairs = header.get("class_weight")
+        if pairs is not None:
+            classifier.class_weight = {label: float(weight) for label, weight in pairs}
         classifier._validate_params()
         classifier.classes_ = _checked_classes(header["classes"], header["classes_dtype"])
+        classifier._gains = checked_gains(header.get("decision_gains"), len(classifier.classes_))
         _check_types(header["column_types"], header["categories"])
         classifier._encoder = TableEncoder(tuple(header["column_types"]), tuple(header["categories"]))
         classifier.n_features_in_ = int(header["n_features"])
@@ -140,6 +147,13 @@ def _check_columns(n_features: int, categories: Any, names: Any) -> None:
         raise ValueError("its column names do not fit its columns")
 
 
+def _class_weight_pairs(class_weight: Any) -> list[list[Any]] | None:
+    """Weights of classes as pairs: names of fields would make texts of numbers."""
+    if not isinstance(class_weight, dict):
+        return None
+    return [[_plain(label), _plain(weight)] for label, weight in class_weight.items()]
+
+
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_plain(entry) for entry in value)
@@ -152,4 +166,6 @@ def _plain(value: Any) -> Any:
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
     return value.item() if isinstance(value, np.generic) else value

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from safespn.exceptions import LabelWarning
+from safespn.foundation.class_weights import ClassWeight, class_factors, times_factors
 from safespn.foundation.label_doubts import label_doubts
 from safespn.foundation.labels import SemiSupervisedMixin, as_labels, encode_labels, is_unlabelled
 from safespn.foundation.lazy_frames import is_frame, is_lazy, meta_of
-from safespn.foundation.masked_arrays import unmask
+from safespn.foundation.other_frames import as_table
 from safespn.foundation.table_encoder import TableEncoder
 from safespn.network.columns import check_scale, column_names
 from safespn.rows.blocks import PartitionedRows, RowBlock, Validation
@@ -31,6 +32,7 @@ class InputValidationMixin(SemiSupervisedMixin):
     """Checks of tables and labels, for an estimator with the parameters used here."""
 
     objective: str
+    class_weight: ClassWeight
     validation_fraction: float | None
     n_jobs: int | None
     persist: str
@@ -54,7 +56,8 @@ class InputValidationMixin(SemiSupervisedMixin):
         classes, codes = encode_labels(labels, self.unlabeled)
         for doubt in label_doubts(classes, np.bincount(codes[codes >= 0]), len(codes)):
             warnings.warn(doubt, LabelWarning, stacklevel=4)
-        block = drop_weightless(RowBlock(table, codes, weights))
+        factors = class_factors(self.class_weight, classes, np.bincount(codes[codes >= 0]))
+        block = drop_weightless(RowBlock(table, codes, times_factors(weights, codes, factors)))
         held_out = self._validation_rows(validation, encoder, classes)
         if held_out is None and self.validation_fraction is not None:
             block, held_out = split_validation(block, self.validation_fraction, generator)
@@ -82,7 +85,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         if y is None:
             self._check_labels(y, 0)
         validate_data(self, meta_of(X), reset=True, skip_check_array=True)
-        read = read_collections(X, y, sample_weight, self.unlabeled, self.persist, column_types)
+        read = read_collections(X, y, sample_weight, self.unlabeled, self.persist, column_types, self.class_weight)
         held_out = self._validation_rows(validation, read.encoder, read.classes)
         return read.rows, read.encoder, read.classes, held_out
 
@@ -90,7 +93,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         self, X: Any, column_types: ColumnTypes, weights: FloatArray | None
     ) -> tuple[FloatArray, TableEncoder]:
         """Check a table to learn from, and decide the types of its columns by the rows that count."""
-        X = unmask(X)
+        X = as_table(X)
         plain = X if is_frame(X) else self._as_numbers(X, reset=True)
         used = slice(None) if weights is None or not weights.any() else weights > 0
         encoder = TableEncoder.fit(plain[used], column_types)
@@ -105,7 +108,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         self, X: Any, *, reset: bool = False, encoder: TableEncoder | None = None
     ) -> tuple[FloatArray, TableEncoder]:
         """Return features as the float64 table that networks take; checks names and number of columns."""
-        encoder, X = encoder or self._encoder, unmask(X)
+        encoder, X = encoder or self._encoder, as_table(X)
         if is_frame(X):
             if hasattr(self, "feature_names_in_"):
                 X = encoder.with_ignored(X, self.feature_names_in_)

@@ -45,7 +45,7 @@ def demo(
     table, test, truth = demo_table(seed)
     show_table(reporter, table)
     classifier = fit_classifier(reporter, table, random_state=seed)
-    atomic_write(output, make_report(reporter, classifier, table))
+    atomic_write(output, make_report(reporter, classifier, table)[0])
     reporter.result(_comparison(classifier, table, test, truth), {})
     reporter.result(f"{classifier.safety_}\n\nreport: {output}", {})
 

@@ -19,19 +19,28 @@ from safespn.cli.training import chosen_network, column_choices, show_table
 from safespn.exceptions import LabelWarning
 from safespn.foundation.atomic_files import atomic_write
 from safespn.report import Evaluation, evaluate_table, render_evaluation
-from safespn.report.learning_curve import CurvePoint, band, check_sizes, largest_size
+from safespn.report.held_out import ALL_ROWS, LABELS_ONLY
+from safespn.report.learning_curve import CurvePoint, band, check_sizes, default_sizes
+from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
 from safespn.tables import UNLABELLED, open_table, read_training_table
 from safespn.typing import FloatArray
 
-DEFAULT_SIZES = (10, 20, 50)
 PICTURE_WIDTH = 44
+MODELS = {
+    BASE_RATE: "always guessing",
+    LOGISTIC: "logistic regression",
+    FOREST: "random forest",
+    LABELS_ONLY: "safespn, labels only",
+    ALL_ROWS: "safespn, all rows",
+}
 
 
 def evaluate(
     data: options.DataFile,
     target: options.Target,
     labelled: Annotated[
-        str | None, typer.Option(metavar="10,20,50", help="Numbers of labels to keep.", show_default=False)
+        str | None,
+        typer.Option(metavar="10,20,50", help="Numbers of labels to keep.", show_default="up to all of them"),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How often to hide labels, for each number.")] = 20,
     report: Annotated[Path | None, typer.Option(help="Where to write the learning curve, one HTML file.")] = None,
@@ -64,7 +73,7 @@ def evaluate(
     with reporter.stage(f"reading {data}", only_on_terminal=True):
         choices = column_choices(categorical, continuous, ignore, missing, unlabelled)
         table = read_training_table(open_table(data), target, choices)
-    sizes = given or [size for size in DEFAULT_SIZES if size <= largest_size(table)] or [largest_size(table)]
+    sizes = given or default_sizes(table)
     chosen = chosen_network(network)
     classifier = SafeSPNClassifier(objective, safety, network=chosen, unlabeled=UNLABELLED, random_state=seed)
     check_sizes(table, sizes)
@@ -78,7 +87,7 @@ def evaluate(
     files = {} if report is None else {"report": str(report)}
     written = [] if report is None else [f"\nreport: {report}"]
     picture = Text("\n" + "\n".join(_picture(evaluation)))
-    shown = Group(_table(evaluation), picture, "", evaluation.recommendation, *written)
+    shown = Group(*_tables(evaluation), picture, "", evaluation.recommendation, *written)
     reporter.result(shown, {**evaluation.to_dict(), **files})
 
 
@@ -89,22 +98,22 @@ def _sizes(text: str) -> list[int]:
         raise typer.BadParameter(f"--labelled {text!r}: expected numbers of labels, such as 10,20,50") from None
 
 
-def _table(evaluation: Evaluation) -> Table:
-    table = Table(title=f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each", title_justify="left")
-    for heading in ("labels", "labels only", "all rows", "gain", "harm", "log loss", "all rows"):
-        table.add_column(heading, justify="right")
-    for point in evaluation.points:
-        gain, error = point.accuracy_gain
-        table.add_row(
-            str(point.n_labelled),
-            f"{100 * point.labels_only_accuracy.mean():.1f} %",
-            f"{100 * point.all_rows_accuracy.mean():.1f} %",
-            f"{100 * gain:+.1f} ± {100 * error:.1f}",
-            f"{100 * point.harm_rate:.0f} %",
-            f"{point.labels_only_log_loss.mean():.3f}",
-            f"{point.all_rows_log_loss.mean():.3f}",
-        )
-    return table
+def _tables(evaluation: Evaluation) -> list[Table]:
+    """Accuracies and log losses: a line for each model, a column for each number of labels."""
+    points = evaluation.points
+    title = f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each"
+    accuracy, log_loss = Table("accuracy", title=title, title_justify="left"), Table("log loss")
+    for point in points:
+        for table in (accuracy, log_loss):
+            table.add_column(f"{point.n_labelled} labels", justify="right")
+    for name, shown in MODELS.items():
+        accuracy.add_row(shown, *(f"{100 * point.accuracies[name].mean():.1f} %" for point in points))
+        log_loss.add_row(shown, *(f"{point.log_losses[name].mean():.3f}" for point in points))
+    gains = [point.accuracy_gain for point in points]
+    accuracy.add_section()
+    accuracy.add_row("gain from unlabelled rows", *(f"{100 * gain:+.1f} ± {100 * error:.1f}" for gain, error in gains))
+    accuracy.add_row("harm, share of trials", *(f"{100 * point.harm_rate:.0f} %" for point in points))
+    return [accuracy, log_loss]
 
 
 def _picture(evaluation: Evaluation) -> list[str]:
@@ -124,7 +133,7 @@ def _picture(evaluation: Evaluation) -> list[str]:
 
 
 def _accuracies(point: CurvePoint) -> dict[str, FloatArray]:
-    return {"labels only": point.labels_only_accuracy, "all rows": point.all_rows_accuracy}
+    return {name: point.accuracies[name] for name in (LABELS_ONLY, ALL_ROWS)}
 
 
 def _place(value: float, low: float, high: float) -> int:

@@ -12,7 +12,16 @@ from safespn.cli import options
 from safespn.cli.console import Reporter
 from safespn.cli.out_of_core import read_table
 from safespn.cli.outputs import check_outputs
-from safespn.cli.training import chosen_network, column_choices, fit_classifier, make_report, show_table, summary
+from safespn.cli.training import (
+    chosen_class_weight,
+    chosen_decision,
+    chosen_network,
+    column_choices,
+    fit_classifier,
+    make_report,
+    show_table,
+    summary,
+)
 from safespn.foundation.atomic_files import atomic_open
 
 
@@ -30,6 +39,8 @@ def fit(
     objective: options.Objective = "generative",
     safety: options.Safety = "auto",
     network: options.Network = None,
+    decision: options.Decision = "probable",
+    class_weight: options.ClassWeights = None,
     out_of_core: options.OutOfCore = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -48,7 +59,11 @@ def fit(
     """
     reporter = Reporter(quiet=quiet, as_json=as_json)
     check_outputs(output, report, inputs=[data])
-    chosen_network(network)
+    settings = {
+        "network": chosen_network(network),
+        "decision": chosen_decision(decision),
+        "class_weight": chosen_class_weight(class_weight),
+    }
     choices = column_choices(categorical, continuous, ignore, missing, unlabelled, id_column)
     with ExitStack() as stack:
         table = read_table(
@@ -68,16 +83,20 @@ def fit(
             table,
             objective=objective,
             safety=safety,
-            network=chosen_network(network),
+            **settings,
             random_state=seed,
             persist="labels",
         )
+        verdicts: dict[str, str] = {}
         if report is not None:
             # The report goes to its place after the model has been written: both appear, or neither.
             file = stack.enter_context(atomic_open(report))
-            file.write(make_report(reporter, classifier, table))
+            page, verdicts = make_report(reporter, classifier, table)
+            file.write(page)
             file.flush()
         classifier.save(output)
     files = {"model": str(output), "report": None if report is None else str(report)}
     written = "\n".join(f"{name}: {path}" for name, path in files.items() if path)
-    reporter.result(f"{classifier.safety_}\n\n{written}", {**files, **summary(classifier, table)})
+    sentences = "".join(f"{sentence}\n" for sentence in verdicts.values())
+    data_out = {**files, **verdicts, **summary(classifier, table)}
+    reporter.result(f"{classifier.safety_}\n\n{sentences}{written}", data_out)

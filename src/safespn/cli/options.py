@@ -58,6 +58,23 @@ Network = Annotated[
         show_default="auto",
     ),
 ]
+Decision = Annotated[
+    str,
+    typer.Option(
+        metavar="RULE",
+        help="What predicted classes aim at: probable (accuracy), f1, balanced (mean recall of the classes), or costs "
+        'such as "0,1;5,0": a line for each true class, a number for each predicted one, classes in sorted order.',
+    ),
+]
+ClassWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class-weight",
+        metavar="CLASS=WEIGHT",
+        help="How much labelled rows of a class count, repeated for several classes; or balanced.",
+        show_default="1 for all",
+    ),
+]
 OutOfCore = Annotated[
     bool | None,
     typer.Option(

@@ -145,7 +145,7 @@ def _predictions(classifier: SafeSPNClassifier, id_column: str | None, features:
     probabilities = np.exp(log_posterior)
     names = [str(name) for name in classifier.classes_]
     result = {} if id_column is None else {id_column: features.index.to_numpy()}
-    result["class"] = np.array(names, dtype=object)[probabilities.argmax(axis=1)]
+    result["class"] = np.array(names, dtype=object)[classifier._decide(log_posterior)]
     result |= {f"probability_{name}": probabilities[:, code] for code, name in enumerate(names)}
     return pd.DataFrame({**result, "log_density": log_density})
 

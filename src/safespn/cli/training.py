@@ -11,6 +11,7 @@ import typer
 from safespn.class_networks.families import FAMILIES
 from safespn.classifier import SafeSPNClassifier
 from safespn.cli.console import Reporter
+from safespn.decisions import RULES
 from safespn.exceptions import TableError
 from safespn.foundation.lazy_frames import is_lazy
 from safespn.report import collect_report, render_report
@@ -48,6 +49,36 @@ def chosen_network(names: Sequence[str] | None) -> str | list[str]:
     if not names or "auto" in names:
         return "auto"
     return names[0] if len(names) == 1 else list(names)
+
+
+def chosen_decision(text: str) -> str | list[list[float]]:
+    """Turn the option --decision into the classifier's parameter."""
+    if text in RULES:
+        return text
+    try:
+        costs = [[float(cell) for cell in line.split(",")] for line in text.split(";")]
+    except ValueError:
+        expected = f"{', '.join(RULES)}, or costs such as 0,1;5,0"
+        raise typer.BadParameter(f"{text!r} is none of {expected}", param_hint="--decision") from None
+    return costs
+
+
+def chosen_class_weight(given: Sequence[str] | None) -> str | dict[str, float] | None:
+    """Turn the option --class-weight into the classifier's parameter."""
+    if not given or list(given) == ["balanced"]:
+        return given[0] if given else None
+    weights = {}
+    for text in given:
+        name, equals, weight = text.rpartition("=")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise typer.BadParameter(
+                f"{text!r}: expected a class and its weight, such as yes=5, or balanced", param_hint="--class-weight"
+            )
+    return weights
 
 
 def show_table(reporter: Reporter, table: TrainingTable) -> None:
@@ -91,10 +122,16 @@ def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) 
     return classifier
 
 
-def make_report(reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable) -> bytes:
-    """Write the report on a fit as one HTML page."""
+def make_report(
+    reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable
+) -> tuple[bytes, dict[str, str]]:
+    """Write the report on a fit as one HTML page; also return what it says first, on quality and unlabelled rows."""
     with reporter.stage("writing the report"), reporter.gathering_warnings():
-        return render_report(collect_report(classifier, table)).encode()
+        report = collect_report(classifier, table)
+        verdicts = {"quality": report.comparison.quality}
+        if report.n_unlabelled:
+            verdicts["unlabelled_rows"] = report.comparison.verdict
+        return render_report(report).encode(), verdicts
 
 
 def summary(classifier: SafeSPNClassifier, table: TrainingTable) -> dict[str, Any]:

@@ -17,6 +17,8 @@ LONGEST_SLANTED = 10
 """Letters of a slanted text that have room below the axis."""
 LARGEST = 1e150
 """Numbers beyond this are not drawn: their squares and ranges would overflow."""
+GAP = 6.0
+"""Between the texts of the y axis and the axis."""
 N_COLOURS = 8
 """Colours that the page defines; further classes begin again, dashed."""
 
@@ -27,7 +29,7 @@ class Mark:
 
     Parameters
     ----------
-    shape : {"line", "area", "band", "bars", "points", "rug"}
+    shape : {"line", "area", "band", "bars", "histogram", "points", "rug"}
     x, y : array of shape (n,)
         For bars, middles and tops; for a band, its upper edge; a rug has no y.
     colour : int
@@ -102,15 +104,19 @@ class Drawing:
     x_ticks: list[Tick]
     y_ticks: list[Tick]
     slanted: bool
+    left: float
+    """Where the x axis begins: after the texts of the y axis."""
 
 
 def draw(chart: Chart) -> Drawing:
     """Bring a chart into the coordinates of its picture."""
     x_low, x_high = chart.x_range or _x_range(chart)
     y_low, y_high = chart.y_range or _y_range(chart)
+    y_texts = nice_ticks(y_low, y_high, 4)
+    left = max(LEFT, GAP + 2 + LETTER * max((len(text) for _, text in y_texts), default=0))
 
     def across(x: FloatArray) -> FloatArray:
-        return LEFT + (np.asarray(x) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+        return left + (np.asarray(x) - x_low) / (x_high - x_low) * (WIDTH - left - RIGHT)
 
     def up(y: FloatArray) -> FloatArray:
         return HEIGHT - BOTTOM - (np.asarray(y) - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
@@ -118,15 +124,20 @@ def draw(chart: Chart) -> Drawing:
     shapes = []
     for mark in map(_drawable, chart.marks):
         base = up(np.zeros(len(mark.x)) if mark.base is None else mark.base)
-        half = mark.width / 2 / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
+        half = mark.width / 2 / (x_high - x_low) * (WIDTH - left - RIGHT)
         path = _PATHS[mark.shape](across(mark.x), up(mark.y), base, half)
         shapes.append(Shape(path, mark.shape, mark.colour % N_COLOURS, mark.dashed or mark.colour >= N_COLOURS))
     names, slanted = _names(chart.x_names or [])
     whole = all((mark.x == np.round(mark.x)).all() for mark in chart.marks)
     x_texts = nice_ticks(x_low, x_high, 5, whole=whole) if chart.x_names is None else enumerate(names)
-    x_ticks = [Tick(float(across(np.array(value))), text) for value, text in x_texts]
-    y_ticks = [Tick(float(up(np.array(value))), text) for value, text in nice_ticks(y_low, y_high, 4)]
-    return Drawing(chart, shapes, x_ticks, y_ticks, slanted)
+    x_ticks = [Tick(_within(float(across(np.array(value))), text, slanted), text) for value, text in x_texts]
+    y_ticks = [Tick(float(up(np.array(value))), text) for value, text in y_texts]
+    return Drawing(chart, shapes, x_ticks, y_ticks, slanted, left)
+
+
+def _within(at: float, text: str, slanted: bool) -> float:
+    """Where a text below the x axis has its middle, so that the picture's edge does not cut it."""
+    return at if slanted else min(at, WIDTH - LETTER * len(text) / 2)
 
 
 def _names(names: Sequence[str]) -> tuple[list[str], bool]:
@@ -176,7 +187,7 @@ def _x_range(chart: Chart) -> tuple[float, float]:
 def _y_range(chart: Chart) -> tuple[float, float]:
     values = [mark.y for mark in chart.marks if mark.shape != "rug"]
     values += [mark.base for mark in chart.marks if mark.base is not None]
-    if any(mark.shape in ("bars", "area") for mark in chart.marks):
+    if any(mark.shape in ("bars", "area", "histogram") for mark in chart.marks):
         values.append(np.zeros(1))
     low, high = _wide_enough(np.concatenate(values))
     room = 0.06 * (high - low)
@@ -225,4 +236,12 @@ def _rug(x: FloatArray, y: FloatArray, base: FloatArray, half: float) -> str:
     return "".join(f"M{a:.1f},{HEIGHT - BOTTOM:.1f}v-7" for a in x if np.isfinite(a))
 
 
-_PATHS = {"line": _line, "area": _filled, "band": _filled, "bars": _bars, "points": _dots, "rug": _rug}
+_PATHS = {
+    "line": _line,
+    "area": _filled,
+    "band": _filled,
+    "bars": _bars,
+    "histogram": _bars,
+    "points": _dots,
+    "rug": _rug,
+}

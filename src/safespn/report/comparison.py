@@ -1,26 +1,25 @@
-"""Supervised against safe on labelled rows that neither has seen: accuracy, log loss, likelihood, calibration."""
+"""How good a model is on labelled rows that it has not seen, beside what people would use instead."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
 
-from safespn.classifier import SafeSPNClassifier
-from safespn.foundation.posteriors import log_posterior
+from safespn.decisions import decide
 from safespn.foundation.scoring import SMALLEST_PROBABILITY, standard_error
-from safespn.model_selection import SemiSupervisedSplit
-from safespn.tables import TrainingTable
+from safespn.report.held_out import ALL_ROWS, LABELS_ONLY, HeldOut
+from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
+from safespn.report.quality import area_error
 from safespn.typing import BoolArray, FloatArray, IntArray
 
-MOST_FOLDS = 5
-MOST_UNLABELLED = 5_000
-"""Unlabelled rows that a fit with hidden labels uses at most."""
 MOST_BINS = 5
 ROWS_PER_BIN = 10
+CLEAR = 2.0
+"""Standard errors from which a difference, in either direction, is more than chance."""
+CLEARLY_ABOVE = 1.645
+"""The same where only one direction is in question: whether predictions are better than guessing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +32,8 @@ class Score:
         Share of rows predicted rightly.
     log_loss : float
         Mean of -log p(class | row), in nats.
-    log_likelihood : float
-        Mean of log p(row, class), in nats.
+    accuracy_error, log_loss_error : float
+        Standard errors.
     calibration_error : float
         Mean difference between confidence and accuracy over bins of rows with like confidence.
     bins : list of tuple
@@ -42,108 +41,227 @@ class Score:
     """
 
     accuracy: float
+    accuracy_error: float
     log_loss: float
-    log_likelihood: float
+    log_loss_error: float
     calibration_error: float
     bins: list[tuple[float, float, int]]
 
 
+@dataclass(frozen=True)
+class Gain:
+    """Our model minus another on the same rows: means and standard errors, positive where ours is better."""
+
+    accuracy: float
+    accuracy_error: float
+    log_loss: float
+    log_loss_error: float
+
+    @property
+    def is_more_accurate(self) -> bool:
+        return self.accuracy > CLEAR * self.accuracy_error and self.accuracy > 0
+
+    @property
+    def is_less_accurate(self) -> bool:
+        return -self.accuracy > CLEAR * self.accuracy_error and self.accuracy < 0
+
+    @property
+    def has_lower_loss(self) -> bool:
+        return self.log_loss > CLEAR * self.log_loss_error and self.log_loss > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Curves of the second of two classes over all thresholds."""
+
+    false_positive_rate: FloatArray
+    true_positive_rate: FloatArray
+    area: float
+    area_error: float
+    recall: FloatArray
+    precision: FloatArray
+    share: float
+    """Share of the class: the precision of chance."""
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two models on the same unseen rows, or the reason why they could not be compared."""
+    """Models on the same unseen rows, or the reason why they could not be compared.
+
+    Parameters
+    ----------
+    guess : str
+        The class that is predicted without any features.
+    scores : dict of Score
+        By the name of the model.
+    gains : dict of Gain
+        Of our model of all rows over each of the others.
+    confusion : array of shape (n_classes, n_classes)
+        Unseen rows by true class (rows) and predicted class (columns).
+    curves : Curves, optional
+        If there are two classes.
+    """
 
     n_rows: int
-    n_folds: int
+    n_folds: int = 0
+    classes: list[str] = field(default_factory=list)
+    guess: str = ""
     scores: dict[str, Score] = field(default_factory=dict)
-    accuracy_gain: float = 0.0
-    accuracy_gain_error: float = 0.0
-    """Standard error of the gain, from rows where only one of the two is right."""
-    log_loss_gain: float = 0.0
-    log_loss_gain_error: float = 0.0
+    gains: dict[str, Gain] = field(default_factory=dict)
+    confusion: IntArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.intp))
+    curves: Curves | None = None
     reason: str = ""
+
+    @property
+    def beats_guessing(self) -> bool:
+        """Whether predictions are right more often than those without any features (one-sided test at 5 %)."""
+        if self.reason:
+            return False
+        gain = self.gains[BASE_RATE]
+        return gain.accuracy > CLEARLY_ABOVE * gain.accuracy_error and gain.accuracy > 0
+
+    @property
+    def quality(self) -> str:
+        """Say in a sentence or two how good the model is."""
+        if self.reason:
+            return f"How good the predictions are could not be measured: {self.reason}."
+        ours, base, gain = self.scores[ALL_ROWS], self.scores[BASE_RATE], self.gains[BASE_RATE]
+        figures = (
+            f"right in {_percent(ours.accuracy)} (standard error {100 * ours.accuracy_error:.1f}) of {self.n_rows} "
+            f"held-out labelled rows, where always guessing {self.guess!r} is right in {_percent(base.accuracy)}"
+        )
+        if self.beats_guessing:
+            return f"Predictions are {figures}.{self._better_peer()}"
+        verdict = "No better" if gain.accuracy <= 0 else "Not clearly better"
+        rest = (
+            " The probabilities do carry information: their log loss is "
+            f"{ours.log_loss:.2f}, that of the class proportions {base.log_loss:.2f}."
+            if gain.has_lower_loss
+            else ""
+        )
+        return f"{verdict} than always guessing {self.guess!r}: {figures}.{rest}{self._better_peer()}"
+
+    def _better_peer(self) -> str:
+        better = [name for name in (LOGISTIC, FOREST) if name in self.gains and self.gains[name].is_less_accurate]
+        if not better:
+            return ""
+        best = max(better, key=lambda name: self.scores[name].accuracy)
+        return f" A {best} on the labelled rows alone does better: {_percent(self.scores[best].accuracy)}."
 
     @property
     def verdict(self) -> str:
         """Say in one sentence whether the unlabelled rows helped."""
-        if self.reason:
-            return f"Whether the unlabelled rows helped could not be measured: {self.reason}."
-        gain, error = 100 * self.accuracy_gain, 100 * self.accuracy_gain_error
-        size = f"{gain:+.1f} points of accuracy (standard error {error:.1f}) on {self.n_rows} held-out labelled rows"
-        if gain > 2 * error and gain > 0:
-            return f"The unlabelled rows helped: {size}."
-        if gain < -2 * error and gain < 0:
-            return f"The unlabelled rows did harm: {size}. Prefer the supervised model, or label more rows."
-        if self.log_loss_gain > 2 * self.log_loss_gain_error:
-            return f"The unlabelled rows made the probabilities better and changed accuracy little: {size}."
-        return f"The unlabelled rows made no difference that {self.n_rows} labelled rows can show: {size}."
-
-
-def compare(classifier: SafeSPNClassifier, table: TrainingTable, seed: int) -> Comparison:
-    """Fit again without one part of the labelled rows after the other, and score both models on that part."""
-    codes = np.searchsorted(classifier.classes_, table.labels[table.is_labelled].astype(str))
-    smallest = int(np.bincount(codes).min())
-    if not (~table.is_labelled).any():
-        return Comparison(len(codes), 0, reason="there are no unlabelled rows")
-    if smallest < 2:
-        rare = str(classifier.classes_[int(np.argmin(np.bincount(codes)))])
-        return Comparison(
-            len(codes), 0, reason=f"class {rare!r} has a single labelled row, and one to test on is needed"
+        if self.reason or LABELS_ONLY not in self.gains:
+            return f"Whether the unlabelled rows helped could not be measured: {self.reason or 'there are none'}."
+        gain = self.gains[LABELS_ONLY]
+        size = (
+            f"{100 * gain.accuracy:+.1f} points of accuracy (standard error {100 * gain.accuracy_error:.1f}) against "
+            f"the same model fitted to the labelled rows alone, on {self.n_rows} held-out labelled rows"
         )
-    n_folds = min(MOST_FOLDS, smallest)
-    kept = _rows_for_folds(table.is_labelled, seed)
-    features, labels = table.features.iloc[kept].reset_index(drop=True), table.labels[kept]
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    joints: dict[str, list[FloatArray]] = {"supervised": [], "safe": []}
-    truth: list[IntArray] = []
-    for train, test in SemiSupervisedSplit(folds, classifier.unlabeled).split(features, labels):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit of all rows has told them already
-            fitted = clone(classifier).fit(features.iloc[train], labels[train], column_types=table.column_types)
-            joints["supervised"].append(fitted.supervised_.joint_log_likelihood(features.iloc[test]))
-            joints["safe"].append(fitted.joint_log_likelihood(features.iloc[test]))
-        truth.append(np.searchsorted(classifier.classes_, labels[test].astype(str)))
-    supervised, safe = (np.concatenate(joints[name]) for name in ("supervised", "safe"))
-    return compare_joints(supervised, safe, np.concatenate(truth), n_folds)
+        if gain.is_more_accurate:
+            return f"The unlabelled rows helped: {size}."
+        if gain.is_less_accurate:
+            return f"The unlabelled rows did harm: {size}. Fit the labelled rows alone, or label more rows."
+        if gain.has_lower_loss and self.gains[BASE_RATE].log_loss > 0:
+            return (
+                f"The unlabelled rows made the probabilities better (log loss {-gain.log_loss:+.3f}, standard error "
+                f"{gain.log_loss_error:.3f}); whether accuracy changed, {self.n_rows} labelled rows cannot show: "
+                f"{size}."
+            )
+        return f"Whether the unlabelled rows helped, {self.n_rows} labelled rows cannot show: {size}."
 
 
-def compare_joints(supervised: FloatArray, safe: FloatArray, truth: IntArray, n_folds: int) -> Comparison:
-    """Score two models by their joint log densities, shape (n_rows, n_classes), of unseen rows."""
-    rows = np.arange(len(truth))
-    posteriors = {name: log_posterior(joint) for name, joint in {"supervised": supervised, "safe": safe}.items()}
-    right = {name: posterior.argmax(axis=1) == truth for name, posterior in posteriors.items()}
+def compare(held_out: HeldOut, classes: list[str], gains: FloatArray, n_labelled: int) -> Comparison:
+    """Score all models by their posteriors of unseen rows.
+
+    Parameters
+    ----------
+    gains : array of shape (n_classes, n_classes)
+        The rule by which all of them decide.
+    """
+    if held_out.reason:
+        return Comparison(n_labelled, classes=classes, reason=held_out.reason)
+    truth, rows = held_out.truth, np.arange(len(held_out.truth))
+    decided = {name: decide(np.exp(values), gains) for name, values in held_out.log_posteriors.items()}
+    right = {name: codes == truth for name, codes in decided.items()}
     losses = {
-        name: -np.maximum(posterior[rows, truth], np.log(SMALLEST_PROBABILITY))
-        for name, posterior in posteriors.items()
+        name: -np.maximum(values[rows, truth], np.log(SMALLEST_PROBABILITY))
+        for name, values in held_out.log_posteriors.items()
     }
-    accuracy_gains = right["safe"].astype(float) - right["supervised"]
-    loss_gains = losses["supervised"] - losses["safe"]
+    confusion = np.zeros((len(classes), len(classes)), dtype=np.intp)
+    np.add.at(confusion, (truth, decided[ALL_ROWS]), 1)
+    ours = held_out.log_posteriors[ALL_ROWS]
     return Comparison(
         len(truth),
-        n_folds,
+        held_out.n_folds,
+        classes,
+        classes[int(np.bincount(decided[BASE_RATE]).argmax())],
         {
-            name: _score(posteriors[name], right[name], losses[name], joint[rows, truth])
-            for name, joint in {"supervised": supervised, "safe": safe}.items()
+            name: _score(held_out.log_posteriors[name], truth, right[name], losses[name])
+            for name in held_out.log_posteriors
         },
-        float(accuracy_gains.mean()),
-        standard_error(accuracy_gains),
-        float(loss_gains.mean()),
-        standard_error(loss_gains),
+        {
+            name: _gain(right[ALL_ROWS].astype(float) - right[name], losses[name] - losses[ALL_ROWS])
+            for name in held_out.log_posteriors
+            if name != ALL_ROWS
+        },
+        confusion,
+        _curves(np.exp(ours[:, 1]), truth == 1) if len(classes) == 2 else None,
     )
 
 
-def _rows_for_folds(is_labelled: BoolArray, seed: int) -> IntArray:
-    unlabelled = np.nonzero(~is_labelled)[0]
-    if len(unlabelled) > MOST_UNLABELLED:
-        unlabelled = np.random.default_rng(seed).choice(unlabelled, MOST_UNLABELLED, replace=False)
-    return np.sort(np.concatenate([np.nonzero(is_labelled)[0], unlabelled]))
+def recall_and_precision(confusion: IntArray) -> list[tuple[float, float, float, float]]:
+    """For each class recall, its standard error, precision, its standard error; NaN where there are no such rows."""
+    found = []
+    for code in range(len(confusion)):
+        pairs = [(confusion[code, code], total) for total in (confusion[code].sum(), confusion[:, code].sum())]
+        values = []
+        for hits, total in pairs:
+            share = hits / total if total else np.nan
+            # One row more of each kind: no share of few rows is certain.
+            smooth = (hits + 1) / (total + 2)
+            values += [share, float(np.sqrt(smooth * (1 - smooth) / total)) if total else np.nan]
+        found.append((values[0], values[1], values[2], values[3]))
+    return found
 
 
-def _score(posterior: FloatArray, right: BoolArray, losses: FloatArray, likelihoods: FloatArray) -> Score:
-    confidence = np.exp(posterior.max(axis=1))
-    order = np.argsort(confidence, kind="stable")
-    n_bins = max(1, min(MOST_BINS, len(order) // ROWS_PER_BIN))
+def _gain(accuracy: FloatArray, log_loss: FloatArray) -> Gain:
+    return Gain(float(accuracy.mean()), standard_error(accuracy), float(log_loss.mean()), standard_error(log_loss))
+
+
+def _curves(probabilities: FloatArray, positive: BoolArray) -> Curves:
+    false_rate, true_rate, _ = roc_curve(positive, probabilities)
+    precision, recall, _ = precision_recall_curve(positive, probabilities)
+    area, n_positive = float(roc_auc_score(positive, probabilities)), int(positive.sum())
+    return Curves(
+        false_rate,
+        true_rate,
+        area,
+        area_error(area, n_positive, len(positive) - n_positive),
+        recall,
+        precision,
+        float(positive.mean()),
+    )
+
+
+def _score(log_posterior: FloatArray, truth: IntArray, right: BoolArray, losses: FloatArray) -> Score:
+    confidence = np.exp(log_posterior.max(axis=1))
+    n_bins = int(np.clip(len(right) // ROWS_PER_BIN, 1, MOST_BINS))
+    most_probable_is_right = log_posterior.argmax(axis=1) == truth
     bins = [
-        (float(confidence[part].mean()), float(right[part].mean()), len(part)) for part in np.array_split(order, n_bins)
+        (float(confidence[part].mean()), float(most_probable_is_right[part].mean()), len(part))
+        for part in np.array_split(np.argsort(confidence, kind="stable"), n_bins)
     ]
-    error = sum(abs(mean - share) * count for mean, share, count in bins) / len(right)
-    return Score(float(right.mean()), float(losses.mean()), float(likelihoods.mean()), error, bins)
+    calibration_error = sum(count * abs(mean - share) for mean, share, count in bins) / len(right)
+    return Score(
+        float(right.mean()),
+        standard_error(right.astype(float)),
+        float(losses.mean()),
+        standard_error(losses),
+        float(calibration_error),
+        bins,
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 
 from safespn import __version__
 from safespn.classifier import SafeSPNClassifier
+from safespn.foundation.labels import codes_of
 from safespn.report.comparison import Comparison, compare
-from safespn.report.features import MOST_COLUMNS, Relevance, relevances
+from safespn.report.features import MOST_COLUMNS, Relevance
+from safespn.report.held_out import predict_held_out
 from safespn.report.quality import Quality, look_at_quality
 from safespn.report.rows import (
     Disagreement,
@@ -38,6 +43,9 @@ class Report:
     """What was fitted on what, what came out, and what should be looked at."""
 
     version: str
+    date: str
+    versions: dict[str, str]
+    """Of Python and of the libraries that computed this."""
     source: str
     target: str
     classes: list[str]
@@ -86,22 +94,25 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
     table, places = table.for_report(seed)
     names = [str(name) for name in table.features.columns]
     encoded = np.asarray(classifier._encoder.encode(table.features), dtype=np.float64)
-    codes = np.full(len(encoded), -1)
-    codes[table.is_labelled] = np.searchsorted(classifier.classes_, table.labels[table.is_labelled].astype(str))
     known, unknown = table.is_labelled, np.nonzero(~table.is_labelled)[0]
-    by_relevance = relevances(classifier, names, encoded[known], codes[known])
+    codes = np.full(len(encoded), -1)
+    codes[known] = codes_of(table.labels[known], classifier.classes_.astype(str), np.nonzero(known)[0])
+    held_out = predict_held_out(classifier, table, encoded, codes, seed)
     used = table.used_columns
-    ranked = used if by_relevance is None else [relevance.name for relevance in by_relevance]
+    ranked = used if held_out.relevances is None else [relevance.name for relevance in held_out.relevances]
     usual = usual_cell_densities(classifier, encoded) if len(names) <= MOST_COLUMNS else None
     densities = comparable_densities(classifier.score_samples(table.features), encoded, usual)
     safe = classifier.predict_proba(table.features)[unknown]
     supervised = classifier.supervised_.predict_proba(table.features)[unknown]
     listed, n_listed = disagreements(supervised, safe, unknown, classifier.classes_)
+    classes = [str(name) for name in classifier.classes_]
     return Report(
         version=__version__,
+        date=date.today().isoformat(),
+        versions={"Python": platform.python_version(), "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         source=table.source,
         target=table.target,
-        classes=[str(name) for name in classifier.classes_],
+        classes=classes,
         class_counts=dict(sorted(Counter(table.labels[known].tolist()).items())),
         n_rows=len(encoded),
         n_labelled=int(known.sum()),
@@ -111,14 +122,14 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
         notes=table.notes,
         warnings=table.warnings,
         safety=classifier.safety_,
-        comparison=compare(classifier, table, seed),
+        comparison=compare(held_out, classes, classifier._gains, int(known.sum())),
         history=classifier.history_,
         soft_labels=np.asarray(classifier.soft_labels_[places]),
         densities=_densities(classifier, ranked[:MOST_DENSITIES], names, encoded, codes),
-        relevances=by_relevance,
+        relevances=held_out.relevances,
         disagreements=listed,
         n_disagreements=n_listed,
-        queries=queries(safe, densities[unknown], unknown, classifier.classes_) if len(unknown) else [],
+        queries=queries(classifier, table.features.iloc[unknown], safe, densities[unknown], unknown, seed),
         unlikely=unlikely_rows(classifier, names, encoded, densities, usual),
         quality=look_at_quality(table.features[used], encoded[:, [names.index(name) for name in used]], known, seed),
         shown_columns=ranked[:N_SHOWN_CELLS],
@@ -135,7 +146,17 @@ def _densities(
 
 
 def _settings(classifier: SafeSPNClassifier) -> dict[str, Any]:
-    shown = ("objective", "safety", "network", "prior_rows", "variance_floor", "max_iter", "random_state")
+    shown = (
+        "objective",
+        "safety",
+        "network",
+        "decision",
+        "class_weight",
+        "prior_rows",
+        "variance_floor",
+        "max_iter",
+        "random_state",
+    )
     return {name: value for name, value in classifier.get_params().items() if name in shown}
 
 

@@ -9,12 +9,17 @@ import numpy as np
 from safespn.report.charts import Chart, Mark
 from safespn.report.comparison import Comparison
 from safespn.report.features import Relevance
+from safespn.report.held_out import ALL_ROWS, LABELS_ONLY
 from safespn.report.learning_curve import Evaluation, band
+from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
 from safespn.summaries import FeatureDensity, history_series, soft_label_histogram
 from safespn.typing import FloatArray
 
 SUPERVISED, SAFE = 1, 0
 """Colours of the two models."""
+OURS = {LABELS_ONLY: SUPERVISED, ALL_ROWS: SAFE}
+CURVES = {BASE_RATE: 7, LOGISTIC: 2, FOREST: 4, **OURS}
+"""Colours of the lines of learning curves."""
 MOST_BARS = 12
 
 
@@ -88,9 +93,10 @@ def soft_label_chart(soft_labels: FloatArray, classes: list[str]) -> Chart:
 
 
 def calibration_chart(comparison: Comparison) -> Chart:
-    """Accuracy against confidence, of both models."""
+    """Accuracy against confidence, of our models."""
     marks, texts = [], []
-    for name, colour in {"supervised": SUPERVISED, "safe": SAFE}.items():
+    shown = {name: colour for name, colour in OURS.items() if name in comparison.scores}
+    for name, colour in shown.items():
         confidence, accuracy, _ = np.array(comparison.scores[name].bins, dtype=np.float64).T
         marks += [Mark("line", confidence, accuracy, colour), Mark("points", confidence, accuracy, colour)]
         texts.append(f"{name} {comparison.scores[name].calibration_error:.3f}")
@@ -102,17 +108,58 @@ def calibration_chart(comparison: Comparison) -> Chart:
         "confidence",
         "share right",
         marks,
-        [(SUPERVISED, "supervised", False), (SAFE, "safe", False), (7, "perfect", True)],
+        [*((colour, name, False) for name, colour in shown.items()), (7, "perfect", True)],
         x_range=(lowest, 1.0),
         y_range=(0.0, 1.05),
     )
+
+
+def threshold_charts(comparison: Comparison) -> list[Chart]:
+    """ROC curve, and precision against recall, of the second of two classes."""
+    curves = comparison.curves
+    if curves is None:
+        return []
+    positive, ends = comparison.classes[1], np.array([0.0, 1.0])
+    return [
+        Chart(
+            f"ROC curve of {positive}",
+            f"Area under the curve {curves.area:.2f}, standard error {curves.area_error:.2f}; 0.5 is chance.",
+            "share of other rows called so",
+            "share found",
+            [
+                Mark("line", ends, ends, 7, dashed=True),
+                Mark("line", curves.false_positive_rate, curves.true_positive_rate, SAFE),
+            ],
+            [(SAFE, f"all rows, area {curves.area:.2f} ± {curves.area_error:.2f}", False), (7, "chance", True)],
+            x_range=(0.0, 1.0),
+            y_range=(0.0, 1.05),
+        ),
+        Chart(
+            f"Precision and recall of {positive}",
+            f"Share of right calls against share found, over all thresholds; chance has {curves.share:.2f}.",
+            "recall",
+            "precision",
+            [
+                Mark("line", ends, np.full(2, curves.share), 7, dashed=True),
+                Mark("line", curves.recall, curves.precision, SAFE),
+            ],
+            [(SAFE, "all rows", False), (7, "chance", True)],
+            x_range=(0.0, 1.0),
+            y_range=(0.0, 1.05),
+        ),
+    ]
 
 
 def density_chart(density: FeatureDensity, classes: list[str]) -> Chart:
     """Distribution of a column in each class."""
     if density.categories is not None:
         return _category_chart(density, classes)
-    marks = [Mark("area", density.values, density.densities[:, code], code) for code in range(len(classes))]
+    edges, heights = density.histogram
+    marks = []
+    if len(edges):
+        middles = (edges[:-1] + edges[1:]) / 2
+        marks.append(Mark("histogram", middles, heights, 7, width=float(edges[1] - edges[0])))
+    marks += [Mark("area", density.values, density.densities[:, code], code) for code in range(len(classes))]
     marks += [
         Mark("line", density.values, density.densities[:, code], code, dashed=False) for code in range(len(classes))
     ]
@@ -155,25 +202,24 @@ def _category_chart(density: FeatureDensity, classes: list[str]) -> Chart:
 
 
 def curve_charts(evaluation: Evaluation) -> list[Chart]:
-    """Accuracy and log loss against the number of labels, of both models, with bands."""
+    """Accuracy and log loss against the number of labels, of our models with bands, and of others."""
     return [
-        _curve_chart(evaluation, "Accuracy", "labels_only_accuracy", "all_rows_accuracy"),
-        _curve_chart(evaluation, "Log loss", "labels_only_log_loss", "all_rows_log_loss"),
+        _curve_chart(evaluation, "Accuracy", "accuracies"),
+        _curve_chart(evaluation, "Log loss", "log_losses"),
     ]
 
 
-def _curve_chart(evaluation: Evaluation, title: str, labels_only: str, all_rows: str) -> Chart:
+def _curve_chart(evaluation: Evaluation, title: str, attribute: str) -> Chart:
     sizes = np.array([point.n_labelled for point in evaluation.points], dtype=np.float64)
     marks, texts = [], []
-    for name, attribute, colour in (("labels only", labels_only, SUPERVISED), ("all rows", all_rows, SAFE)):
-        trials = [getattr(point, attribute) for point in evaluation.points]
+    for name, colour in CURVES.items():
+        trials = [getattr(point, attribute)[name] for point in evaluation.points]
         means = np.array([values.mean() for values in trials])
         low, high = np.array([band(values) for values in trials]).T
-        marks += [
-            Mark("band", sizes, high, colour, low),
-            Mark("line", sizes, means, colour, dashed=name == "labels only"),
-            Mark("points", sizes, means, colour),
-        ]
+        if name in OURS:
+            marks.append(Mark("band", sizes, high, colour, low))
+        marks.append(Mark("line", sizes, means, colour, dashed=name != ALL_ROWS))
+        marks.append(Mark("points", sizes, means, colour))
         texts.append(f"{name} from {means[0]:.3f} to {means[-1]:.3f}")
     return Chart(
         title,
@@ -181,15 +227,15 @@ def _curve_chart(evaluation: Evaluation, title: str, labels_only: str, all_rows:
         "labelled rows",
         "",
         marks,
-        [(SUPERVISED, "labels only", True), (SAFE, "all rows", False)],
+        [(colour, name, name != ALL_ROWS) for name, colour in CURVES.items()],
     )
 
 
-def relevance_bars(relevances: list[Relevance], most: int = 20) -> list[tuple[str, float, float]]:
-    """Name, loss in nats and length in per cent of the bar of the columns that matter most."""
-    largest = max((relevance.loss for relevance in relevances), default=0.0)
-    scale = 100 / largest if largest > 0 else 0.0
-    return [(each.name, each.loss, scale * max(each.loss, 0.0)) for each in relevances[:most]]
+def relevance_bars(relevances: list[Relevance], most: int = 20) -> list[tuple[str, float, float, float]]:
+    """Name, loss, standard error and length in per cent of the bar of columns that matter beyond doubt."""
+    clear = [relevance for relevance in relevances if relevance.is_clear][:most]
+    largest = max((relevance.loss for relevance in clear), default=1.0)
+    return [(each.name, each.loss, each.error, 100 * each.loss / largest) for each in clear]
 
 
 def soft_label_counts(soft_labels: FloatArray, classes: list[str]) -> list[tuple[str, float, int]]:

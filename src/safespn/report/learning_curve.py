@@ -10,52 +10,85 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t as student_t
 from sklearn.base import clone
 
 from safespn.classifier import SafeSPNClassifier
 from safespn.exceptions import TableError
 from safespn.foundation.scoring import HARM, SMALLEST_PROBABILITY, standard_error
 from safespn.foundation.stratified import TEST_SHARE, draw_stratified
-from safespn.report.comparison import MOST_UNLABELLED
+from safespn.report.held_out import ALL_ROWS, LABELS_ONLY, MOST_UNLABELLED
+from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC, peer_log_posteriors
 from safespn.tables import UNLABELLED, TrainingTable
 from safespn.typing import FloatArray, IntArray
+
+NEGLIGIBLE = 1e-3
+"""Gains below this are not called gains, however certain."""
+FEW_LABELS = (10, 20, 50)
+"""Numbers of labels to try where every row has one."""
 
 
 @dataclass(frozen=True, eq=False)
 class CurvePoint:
-    """Scores of fits to the labelled rows alone and to all rows, with so many labels; one entry per trial."""
+    """Scores of all models with so many labels.
+
+    Parameters
+    ----------
+    n_labelled : int
+    accuracies, log_losses : dict
+        By the name of the model, arrays with one entry per trial.
+    overlap : float
+        Share of the rows to learn from whose labels a trial shows: how much trials have in common.
+    """
 
     n_labelled: int
-    labels_only_accuracy: FloatArray
-    all_rows_accuracy: FloatArray
-    labels_only_log_loss: FloatArray
-    all_rows_log_loss: FloatArray
+    accuracies: dict[str, FloatArray]
+    log_losses: dict[str, FloatArray]
+    overlap: float = 0.0
 
     @property
     def harm_rate(self) -> float:
         """Share of trials in which the unlabelled rows cost more than one point of accuracy."""
-        return float((self.all_rows_accuracy < self.labels_only_accuracy - HARM).mean())
+        return float((self.accuracies[ALL_ROWS] < self.accuracies[LABELS_ONLY] - HARM).mean())
 
     @property
     def accuracy_gain(self) -> tuple[float, float]:
-        """Mean gain from the unlabelled rows over trials, and its standard error."""
-        return _mean_and_error(self.all_rows_accuracy - self.labels_only_accuracy)
+        """Mean gain from the unlabelled rows, and its standard error."""
+        return self.gain_over(LABELS_ONLY)
 
     @property
     def log_loss_gain(self) -> tuple[float, float]:
         """Mean fall of the log loss over trials, and its standard error."""
-        return _mean_and_error(self.labels_only_log_loss - self.all_rows_log_loss)
+        return self.mean_and_error(self.log_losses[LABELS_ONLY] - self.log_losses[ALL_ROWS])
+
+    @property
+    def quantile(self) -> float:
+        """Standard errors from the mean to the end of its 95 % interval: more where there are few trials."""
+        return float(student_t.ppf(0.975, max(len(self.accuracies[ALL_ROWS]) - 1, 1)))
+
+    def is_clear(self, gain: tuple[float, float], sign: int = 1) -> bool:
+        """Whether the 95 % interval of a gain does not hold zero, and the gain is not negligible."""
+        mean, error = gain
+        return sign * mean > max(self.quantile * error, NEGLIGIBLE)
+
+    @property
+    def best_peer(self) -> str:
+        """The most accurate of the models that people would use instead."""
+        return max((LOGISTIC, FOREST), key=lambda name: float(self.accuracies[name].mean()))
+
+    def gain_over(self, name: str) -> tuple[float, float]:
+        """Mean gain in accuracy of the fit to all rows over another model, and its standard error."""
+        return self.mean_and_error(self.accuracies[ALL_ROWS] - self.accuracies[name])
+
+    def mean_and_error(self, values: FloatArray) -> tuple[float, float]:
+        """Mean over trials and its standard error, larger where trials share labels (Nadeau and Bengio 2003)."""
+        shared = TEST_SHARE * self.overlap
+        return float(values.mean()), standard_error(values) * float(np.sqrt(1 + len(values) * shared / (1 - shared)))
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A learning curve without and with unlabelled rows, and what follows from it.
-
-    Parameters
-    ----------
-    base_rate : float
-        Accuracy of always guessing the most frequent class.
-    """
+    """A learning curve without and with unlabelled rows, and what follows from it."""
 
     source: str
     target: str
@@ -64,41 +97,91 @@ class Evaluation:
     n_labelled: int
     n_test: int
     points: list[CurvePoint]
-    base_rate: float = 0.0
+
+    @property
+    def base_rate(self) -> float:
+        """Accuracy of always guessing the most frequent class."""
+        return float(np.mean([point.accuracies[BASE_RATE].mean() for point in self.points]))
 
     @property
     def recommendation(self) -> str:
-        """Say in one sentence what to do."""
-        better = [point for point in self.points if _is_clear(point.accuracy_gain)]
-        worse = [point for point in self.points if _is_clear(point.accuracy_gain, sign=-1)]
+        """Say in a sentence or two what to do; only what the trials can show."""
+        if not any(point.is_clear(point.gain_over(BASE_RATE)) for point in self.points):
+            return self._no_better_than_guessing()
+        better = [point for point in self.points if point.is_clear(point.accuracy_gain)]
+        worse = [point for point in self.points if point.is_clear(point.accuracy_gain, sign=-1)]
         harm = f"harm in {100 * np.mean([point.harm_rate for point in self.points]):.0f} % of trials"
         gains = [100 * point.accuracy_gain[0] for point in self.points]
         span = " to ".join(dict.fromkeys(f"{gain:+.1f}" for gain in (min(gains), max(gains))))
-        if all(point.all_rows_accuracy.mean() <= self.base_rate for point in self.points):
-            return (
-                f"No better than always guessing the most frequent class ({100 * self.base_rate:.0f} % right), with or "
-                "without the unlabelled rows: these columns do not tell the classes apart, or it takes more labels."
-            )
-        if len(better) == len(self.points):
-            return f"Yes, use the unlabelled rows: {span} points of accuracy, {harm}."
-        if len(worse) == len(self.points):
-            return f"No, leave the unlabelled rows out: {span} points of accuracy, {harm}."
         if better and worse:
             return (
                 f"It depends on the number of labels: accuracy rises with {_sizes(better)}, falls with {_sizes(worse)}."
+                + self._beside_peers()
             )
+        if len(better) == len(self.points):
+            return f"Yes, the unlabelled rows help: {span} points of accuracy, {harm}.{self._beside_peers()}"
+        if len(worse) == len(self.points):
+            return f"No, leave the unlabelled rows out: {span} points of accuracy, {harm}.{self._beside_peers()}"
         if better:
-            return f"Yes, with {_sizes(better)} labels; else accuracy does not clearly change ({span} points, {harm})."
-        if worse:
-            return f"Rather not: accuracy falls with {_sizes(worse)} labels ({span} points, {harm})."
-        if all(_is_clear(point.log_loss_gain) for point in self.points):
             return (
-                "Use them if probabilities matter: the log loss falls with every number of labels, while accuracy does "
-                f"not clearly change ({span} points, {harm})."
+                f"Yes, with {_sizes(better)} labels; with other numbers the trials show no change "
+                f"({span} points, {harm}).{self._beside_peers()}"
             )
+        if worse:
+            return (
+                f"Rather not: accuracy falls with {_sizes(worse)} labels ({span} points, {harm}).{self._beside_peers()}"
+            )
+        return self._not_in_accuracy(harm) + self._beside_peers()
+
+    def _no_better_than_guessing(self) -> str:
+        never = all(point.gain_over(BASE_RATE)[0] <= 0 for point in self.points)
+        text = (
+            f"{'No' if never else 'Not clearly'} better than always guessing the most frequent class "
+            f"({100 * self.base_rate:.0f} % right), with the unlabelled rows or without: "
+        )
+        last = self.points[-1]
+        peer = last.accuracies[last.best_peer]
+        if last.is_clear(last.mean_and_error(peer - last.accuracies[BASE_RATE])):
+            return text + (
+                f"this model does not suit these classes. A {last.best_peer} on {last.n_labelled} labels is right in "
+                f"{100 * peer.mean():.0f} %."
+            )
+        return f"{text}these columns do not tell the classes apart, or it takes more labels or trials to see it."
+
+    def _not_in_accuracy(self, harm: str) -> str:
+        """Neither better nor worse in accuracy: by how much at most, and whether probabilities are better."""
+        ranges = [
+            (gain - point.quantile * error, gain + point.quantile * error)
+            for point, (gain, error) in ((each, each.accuracy_gain) for each in self.points)
+        ]
+        low, high = (100 * edge for edge in (min(low for low, _ in ranges), max(high for _, high in ranges)))
+        if not np.isfinite(high):
+            return "Cannot tell from a single trial."
+        within = f"between {low:+.1f} and {high:+.1f} points (95 % intervals), {harm}"
+        useful = all(
+            point.is_clear(point.log_loss_gain)
+            and point.log_losses[ALL_ROWS].mean() < point.log_losses[BASE_RATE].mean()
+            for point in self.points
+        )
+        if useful:
+            return (
+                "They make the probabilities better: the log loss falls with every number of labels, and is below that "
+                f"of the class proportions. Whether accuracy changes, these trials cannot show: {within}."
+            )
+        if low >= -100 * HARM and high <= 100 * HARM:
+            return f"They make no difference of more than a point: {within}."
+        return f"Cannot tell: the change of accuracy is {within}; more trials or more labels would narrow this."
+
+    def _beside_peers(self) -> str:
+        """Add what simple models of the labels alone reach, where that is as much."""
+        behind = [point for point in self.points if point.gain_over(point.best_peer)[0] <= 0]
+        if not behind:
+            return ""
+        worst = min(behind, key=lambda point: point.gain_over(point.best_peer)[0])
+        peer, ours = worst.accuracies[worst.best_peer].mean(), worst.accuracies[ALL_ROWS].mean()
         return (
-            f"It makes no clear difference here ({span} points of accuracy, {harm}): "
-            "more labels would give a clearer answer."
+            f" But with {_sizes(behind)} labels a {worst.best_peer} on the labels alone is as good or better "
+            f"({100 * peer:.1f} % against {100 * ours:.1f} % with {worst.n_labelled})."
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -112,8 +195,10 @@ class Evaluation:
             "points": [
                 {
                     "labelled": point.n_labelled,
-                    "labels_only": _summary(point.labels_only_accuracy, point.labels_only_log_loss),
-                    "all_rows": _summary(point.all_rows_accuracy, point.all_rows_log_loss),
+                    **{
+                        name.replace(" ", "_"): _summary(point.accuracies[name], point.log_losses[name])
+                        for name in point.accuracies
+                    },
                     "accuracy_gain": point.accuracy_gain[0],
                     "accuracy_gain_error": point.accuracy_gain[1],
                     "harm_rate": point.harm_rate,
@@ -154,6 +239,15 @@ def largest_size(table: TrainingTable) -> int:
     return n_train if n_labelled < len(table.labels) else n_train - 1
 
 
+def default_sizes(table: TrainingTable) -> list[int]:
+    """Numbers of labels to try: up to all that there are, or few of many if every row has one."""
+    n_classes = len(np.unique(table.labels[table.is_labelled].astype(str)))
+    most = largest_size(table)
+    if table.is_labelled.all():
+        return [size for size in FEW_LABELS if n_classes <= size <= most] or [most]
+    return sorted({size for size in (most // 4, most // 2, most) if size >= n_classes})
+
+
 def evaluate_table(
     classifier: SafeSPNClassifier,
     table: TrainingTable,
@@ -174,19 +268,25 @@ def evaluate_table(
     check_sizes(table, sizes)
     known = np.nonzero(table.is_labelled)[0]
     codes = np.unique(table.labels[known].astype(str), return_inverse=True)[1]
-    scores = np.empty((len(sizes), n_trials, 4))
+    scores: list[list[dict[str, tuple[float, float]]]] = [[] for _ in sizes]
     for trial in range(n_trials):
         generator = np.random.default_rng([seed, trial])
         test = draw_stratified(codes, _n_test(len(codes)), generator)
         train = np.setdiff1d(np.arange(len(codes)), test)
         for place, size in enumerate(sizes):
             shown = train[draw_stratified(codes[train], size, generator)]
-            scores[place, trial] = _score_trial(classifier, table, known[shown], known[test], generator)
+            scores[place].append(_score_trial(classifier, table, known[shown], known[test], generator))
             progress((trial * len(sizes) + place + 1) / (n_trials * len(sizes)))
-    points = [CurvePoint(size, *scores[place].T) for place, size in enumerate(sizes)]
-    base_rate = float(np.bincount(codes).max() / len(codes))
-    n_test = _n_test(len(codes))
-    return Evaluation(table.source, table.target, n_trials, len(table.labels), len(known), n_test, points, base_rate)
+    points = [
+        CurvePoint(
+            size,
+            {name: np.array([each[name][0] for each in of_size]) for name in of_size[0]},
+            {name: np.array([each[name][1] for each in of_size]) for name in of_size[0]},
+            size / len(train),
+        )
+        for size, of_size in zip(sizes, scores, strict=True)
+    ]
+    return Evaluation(table.source, table.target, n_trials, len(table.labels), len(known), _n_test(len(codes)), points)
 
 
 def _n_test(n_labelled: int) -> int:
@@ -199,8 +299,8 @@ def _score_trial(
     shown: IntArray,
     test: IntArray,
     generator: np.random.Generator,
-) -> tuple[float, float, float, float]:
-    """Fit with the labels of some rows; accuracies and log losses on test rows, labels only before all rows."""
+) -> dict[str, tuple[float, float]]:
+    """Fit with the labels of some rows; accuracy and log loss of each model on test rows."""
     hidden = np.setdiff1d(np.arange(len(table.labels)), np.concatenate([shown, test]))
     if len(hidden) > MOST_UNLABELLED:
         hidden = generator.choice(hidden, MOST_UNLABELLED, replace=False)
@@ -211,23 +311,26 @@ def _score_trial(
         types = table.column_types
         fitted = clone(classifier).fit(table.features.iloc[rows], labels, column_types=types)
         labels_only = clone(classifier).fit(table.features.iloc[shown], table.labels[shown], column_types=types)
-        features, truth = table.features.iloc[test], table.labels[test].astype(str)
-        models = (labels_only, fitted)
-        places = np.searchsorted(fitted.classes_, truth)
-        accuracies = [model.score(features, truth) for model in models]
-        of_truth = [model.predict_log_proba(features)[np.arange(len(test)), places] for model in models]
-    losses = [float(-np.maximum(values, np.log(SMALLEST_PROBABILITY)).mean()) for values in of_truth]
-    return accuracies[0], accuracies[1], losses[0], losses[1]
-
-
-def _mean_and_error(values: FloatArray) -> tuple[float, float]:
-    return float(values.mean()), standard_error(values)
-
-
-def _is_clear(gain: tuple[float, float], sign: int = 1) -> bool:
-    """Whether a gain is more than two standard errors from zero, and not negligible."""
-    mean, error = gain
-    return sign * mean > max(2 * error, 1e-3)
+        features = table.features.iloc[test]
+        of_shown, of_test = (
+            np.asarray(fitted._encoder.encode(part), dtype=np.float64)
+            for part in (table.features.iloc[shown], features)
+        )
+        truth, codes = (np.searchsorted(fitted.classes_, table.labels[part].astype(str)) for part in (test, shown))
+        seed = int(generator.integers(1 << 31))
+        log_posteriors = peer_log_posteriors(fitted.column_types_, of_shown, codes, of_test, len(fitted.classes_), seed)
+        log_posteriors |= {
+            LABELS_ONLY: labels_only.predict_log_proba(features),
+            ALL_ROWS: fitted.predict_log_proba(features),
+        }
+    places = np.arange(len(test))
+    return {
+        name: (
+            float((values.argmax(axis=1) == truth).mean()),
+            float(-np.maximum(values[places, truth], np.log(SMALLEST_PROBABILITY)).mean()),
+        )
+        for name, values in log_posteriors.items()
+    }
 
 
 def _sizes(points: Sequence[CurvePoint]) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from safespn import __version__
 from safespn.report import charts, figures
 from safespn.report.charts import Chart, draw
+from safespn.report.comparison import recall_and_precision
 from safespn.report.contents import Report
 from safespn.report.learning_curve import Evaluation
 
@@ -30,6 +31,8 @@ def render_report(report: Report) -> str:
         soft_label_chart=figures.soft_label_chart(report.soft_labels, report.classes) if report.n_unlabelled else None,
         soft_label_counts=figures.soft_label_counts(report.soft_labels, report.classes),
         calibration_chart=figures.calibration_chart(report.comparison) if report.comparison.scores else None,
+        threshold_charts=figures.threshold_charts(report.comparison),
+        class_rates=recall_and_precision(report.comparison.confusion),
         density_charts=[figures.density_chart(density, report.classes) for density in report.densities],
         relevance_bars=figures.relevance_bars(report.relevances or []),
         class_legend=figures.class_legend(report.classes),
@@ -39,7 +42,8 @@ def render_report(report: Report) -> str:
 def render_evaluation(evaluation: Evaluation) -> str:
     """Write a page about a learning curve."""
     page = _environment().get_template("evaluation.html.j2")
-    return page.render(evaluation=evaluation, charts=figures.curve_charts(evaluation), version=__version__)
+    charts_shown = figures.curve_charts(evaluation)
+    return page.render(evaluation=evaluation, charts=charts_shown, models=list(figures.CURVES), version=__version__)
 
 
 def render_experiments(made: Reproduction, *, title: str, subtitle: str, protocol: str, command: str) -> str:

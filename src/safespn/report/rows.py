@@ -6,11 +6,14 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from safespn.classifier import SafeSPNClassifier
 from safespn.typing import AnyArray, FloatArray, IntArray
 
 N_LISTED = 10
+MOST_CANDIDATES = 2_000
+"""Unlabelled rows that suggestions are chosen from, at most."""
 N_TYPICAL = 200
 """Rows that tell what is usual for a column."""
 
@@ -28,7 +31,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Query:
-    """An unlabelled row whose label would tell much: uncertain, and not odd."""
+    """An unlabelled row whose label would tell much: uncertain, and unlike the others that are listed."""
 
     row: int
     best: str
@@ -78,26 +81,39 @@ def disagreements(
     ], len(different)
 
 
-def queries(probabilities: FloatArray, densities: FloatArray, rows: IntArray, classes: AnyArray) -> list[Query]:
-    """List the rows most worth labelling: entropy of the class times the rank of the density.
+def queries(
+    classifier: SafeSPNClassifier,
+    features: pd.DataFrame,
+    probabilities: FloatArray,
+    densities: FloatArray,
+    rows: IntArray,
+    seed: int,
+) -> list[Query]:
+    """List the unlabelled rows most worth labelling, which differ from each other.
 
     Parameters
     ----------
+    features : DataFrame
+        Features of the unlabelled rows.
     probabilities : array of shape (n_unlabelled, n_classes)
     densities : array of shape (n_unlabelled,)
         Log densities.
+    rows : array of shape (n_unlabelled,)
+        Numbers of the rows in the table.
     """
+    some = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_CANDIDATES])
+    if not len(some):
+        return []
+    listed = some[classifier.suggest_labels(features.iloc[some], min(N_LISTED, len(some)))].tolist()
     ranks = np.argsort(np.argsort(densities, kind="stable"), kind="stable") / max(len(densities) - 1, 1)
-    positive = np.where(probabilities > 0, probabilities, 1.0)
-    entropy = -(positive * np.log(positive)).sum(axis=1)
     order = np.argsort(-probabilities, axis=1, kind="stable")
-    listed = np.argsort(-entropy * ranks, kind="stable")[:N_LISTED]
+    names = [str(name) for name in classifier.classes_]
     return [
         Query(
             int(rows[at]),
-            str(classes[order[at, 0]]),
+            names[order[at, 0]],
             float(probabilities[at, order[at, 0]]),
-            str(classes[order[at, 1]]),
+            names[order[at, 1]],
             float(ranks[at]),
         )
         for at in listed

@@ -12,6 +12,7 @@ import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
 
+from safespn.foundation.class_weights import ClassWeight, class_factors, times_factors
 from safespn.foundation.column_types import (
     ColumnSummary,
     declared_types,
@@ -61,7 +62,13 @@ class DaskInput:
 
 
 def read_collections(
-    X: Any, y: Any, sample_weight: Any, unlabeled: Any, persist: str, column_types: Mapping[Any, str] | None = None
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    unlabeled: Any,
+    persist: str,
+    column_types: Mapping[Any, str] | None = None,
+    class_weight: ClassWeight = None,
 ) -> DaskInput:
     """Look at all partitions of a table, its labels and weights, and promise their rows as blocks.
 
@@ -75,6 +82,8 @@ def read_collections(
         What stays in the memory of the workers between passes.
     column_types : mapping, optional
         Types that the caller declares, by name or number of the column.
+    class_weight : None, "balanced" or mapping
+        Factors of the weights of labelled rows.
     """
     # When Dask optimises a single column of a file, it may join partitions: then none is optimised.
     frames = [each for each in (X, y, sample_weight) if _has_partitions(each)]
@@ -108,9 +117,12 @@ def read_collections(
     order = [*classes.tolist(), None]
     counts = np.array([[summaries[number].counts.get(label, 0) for label in order] for number in used])
     totals = np.array([[summaries[number].weights.get(label, 0.0) for label in order] for number in used])
+    factors = class_factors(class_weight, classes, counts[:, :-1].sum(axis=0))
+    totals[:, :-1] *= 1.0 if factors is None else factors
     n_bytes = 8 * int(counts.sum()) * len(encoder.categories)
     in_memory = persist == "rows" or (persist == "auto" and n_bytes <= SHARE_OF_MEMORY * _memory())
-    blocks = _blocks([partitions[number] for number in used], names, _Recipe(encoder, classes, unlabeled), in_memory)
+    recipe = _Recipe(encoder, classes, unlabeled, factors)
+    blocks = _blocks([partitions[number] for number in used], names, recipe, in_memory)
     return DaskInput(DaskRows(blocks, counts, totals, names, persist != "nothing"), encoder, classes)
 
 
@@ -137,6 +149,7 @@ class _Recipe:
     encoder: TableEncoder
     classes: AnyArray
     unlabeled: Any
+    factors: FloatArray | None
 
 
 def _has_partitions(collection: Any) -> bool:
@@ -233,6 +246,7 @@ def _make_block(recipe: _Recipe, position: int, name: str, table: Any, labels: A
     codes = np.full(len(labels), -1, dtype=np.intp)
     codes[~free] = np.searchsorted(recipe.classes, labels[~free].astype(recipe.classes.dtype))
     each: FloatArray | None = None if weights is None else np.asarray(weights, dtype=np.float64)
+    each = times_factors(each, codes, recipe.factors)
     block = RowBlock(cells, codes, each, position)
     return block if each is None else block.take(each > 0)
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from typing import Any
+
+from safespn.foundation.html_tables import html_table
+
+ACCURACY = "Accuracy"
+"""How sentences on accuracy begin."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,30 @@ class SafetyReport:
         report = replace(report, labelled_gain=0.0, certified=True, fallback=False, disagreement=0.0)
         return replace(report, promises=supervised_promises())
 
+    def about_most_probable_classes(self) -> SafetyReport:
+        """Say that promises on accuracy are those of the most probable classes, which are not what is predicted."""
+        changed = [text.replace(ACCURACY, f"{ACCURACY} of the most probable classes", 1) for text in self.promises]
+        return replace(self, promises=changed)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain Python values."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                "certified, in likelihood",
+                ("yes" if self.certified else "no") + (", supervised model" if self.fallback else ""),
+            ),
+            ("worst case", f"{self.worst_case:+.4g} nats"),
+            ("from the density", f"{self.density_gain:+.4g} nats"),
+            ("from posteriors, at worst", f"{-self.posterior_loss:+.4g} nats"),
+            ("at the soft labels", f"{self.contrast:+.4g} nats"),
+            ("on labelled rows", f"{self.labelled_gain:+.4g} nats"),
+            ("predictions changed", f"{100 * self.disagreement:.1f} % of {self.n_unlabelled} unlabelled rows"),
+        ]
+        sentences = "".join(f"<li>{escape(promise)}</li>" for promise in self.promises)
+        return f"{html_table((), rows)}<ul>{sentences}</ul>"
 
     def __str__(self) -> str:
         returned = " (the supervised model was returned)" if self.fallback else ""
@@ -126,7 +153,7 @@ def promises(
             "for other labellings of the unlabelled rows nothing is guaranteed."
         )
     sentences.append(
-        f"Accuracy on these unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
+        f"{ACCURACY} on these unlabelled rows differs from the supervised model's by at most {100 * disagreement:.1f} "
         "points, the share of rows predicted differently."
     )
     sentences.append("Nothing is guaranteed about accuracy beyond that, nor about rows from another population.")

@@ -16,6 +16,7 @@ import pyarrow.parquet
 from safespn.exceptions import TableError
 from safespn.tables.dialect import Dialect, find_dialect
 from safespn.tables.temporary_copy import TemporaryCopy, copy_in_utf8, copy_of_stream
+from safespn.tables.workbook import WORKBOOK_MARK, copy_of_workbook
 from safespn.typing import AnyArray, IntArray
 
 CHUNK_ROWS = 16_384
@@ -40,12 +41,15 @@ class TableFile:
         How a text file is written; None for Parquet.
     copy : TemporaryCopy, optional
         What is read instead of ``path``.
+    remarks : tuple of str
+        What else is unusual about the file.
     """
 
     path: Path
     kinds: dict[str, str]
     dialect: Dialect | None
     copy: TemporaryCopy | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def content(self) -> Path:
@@ -63,7 +67,7 @@ class TableFile:
     @property
     def notes(self) -> list[str]:
         """What is unusual about the file and was understood."""
-        return self.dialect.notes if self.dialect else []
+        return [*self.remarks, *(self.dialect.notes if self.dialect else [])]
 
     @property
     def row_groups(self) -> list[int]:
@@ -133,25 +137,29 @@ def open_table(path: Path) -> TableFile:
         If it is not a table: empty, damaged, or with column names that occur twice.
     """
     if path.is_dir():
-        raise TableError(f"{path}: this is a folder; expected a CSV or Parquet file")
+        raise TableError(f"{path}: this is a folder; expected a CSV, Parquet or Excel file")
     try:
         copy = copy_of_stream(path)
         content = path if copy is None else copy.path
         with content.open("rb") as file:
-            is_parquet = file.read(4) == _PARQUET_MARK
+            mark = file.read(4)
     except FileNotFoundError:
         raise TableError(f"{path}: no such file; check the name and the folder") from None
-    if is_parquet:
+    if mark == _PARQUET_MARK:
         return TableFile(path, _parquet_kinds(content, path), None, copy)
     if path.suffix.lower() in PARQUET_SUFFIXES:
         raise TableError(
             f"{path}: not a Parquet file, whatever its name says; write it anew, or rename it if it is CSV"
         )
+    remarks: list[str] = []
+    if mark == WORKBOOK_MARK:
+        copy, remarks = copy_of_workbook(content, path)
+        content = copy.path
     dialect = find_dialect(content, path)
     _check_names(path, dialect.names)
     if dialect.encoding not in ("utf-8", "utf-8-sig"):
         copy = copy_in_utf8(content, dialect.encoding, path)
-    return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect, copy)
+    return TableFile(path, dict.fromkeys(dialect.names, "text"), dialect, copy, tuple(remarks))
 
 
 def no_rows(path: Path) -> TableError:
