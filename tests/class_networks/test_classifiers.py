@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
 from safespn import SafeSPNClassifier
 from safespn.class_networks import forest
 from safespn.class_networks.families import FAMILIES
+
+pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
 
 NETWORKS = [*FAMILIES, "auto", ("blocks", "forest")]
 networks = pytest.mark.parametrize("network", NETWORKS, ids=str)

@@ -3,8 +3,11 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("typer", reason="needs the extra [cli]")
+
+import pandas as pd
 
 from safespn import IgnoredColumnWarning, SafeSPNClassifier
 from tests.cli.conftest import ONE_NETWORK, patients
