@@ -71,7 +71,9 @@ clean:
 	touch $@
 
 .venv-minimum/installed: pyproject.toml | .venv/installed
-	$(UV) venv --quiet --clear --python 3.10 .venv-minimum
+	$(UV) venv --quiet --clear --python 3.10 .venv-minimum \
+		|| { echo "Python 3.10 is not installed here: the oldest libraries are tested with the Python of .venv"; \
+		$(UV) venv --quiet --clear --python $(BIN)/python .venv-minimum; }
 	$(UV) pip install --quiet --python .venv-minimum --resolution lowest-direct --editable '.[all,test]'
 	touch $@
 

@@ -167,6 +167,7 @@ def test_saved_classifiers_are_the_same_and_damage_is_found(wine, fitted, tmp_pa
         SafeSPNClassifier.load(path)
 
 
+@pytest.mark.slow
 def test_pickles_pipelines_searches_and_calibration(wine, fitted):
     X, y, partly = wine
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), fitted.predict_proba(X))

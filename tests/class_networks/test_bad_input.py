@@ -112,6 +112,7 @@ def test_a_column_that_is_missing_everywhere():
     assert fit(cells, labels([8, 8])).score(cells, CODES) > 0.85
 
 
+@pytest.mark.slow
 def test_a_category_with_a_thousand_levels():
     pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
     n_rows = 1000

@@ -143,6 +143,7 @@ def test_draws_follow_the_joint(network):
         assert of_class == pytest.approx(expected, abs=8 * spread)
 
 
+@pytest.mark.slow
 def test_dask_equals_memory():
     array = pytest.importorskip("dask.array")
     numbers = X[["length", "width"]].to_numpy()

@@ -232,6 +232,7 @@ def test_columns_that_the_model_needs(refused, model_file, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_text_where_the_model_has_numbers(refused, model_file, tmp_path):
     frame = patients(40_000).astype({"age": object})
     frame.loc[33_333, "age"] = "old"
@@ -297,6 +298,7 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.slow
 def test_full_disk_leaves_nothing(command, model_file, tiny_disk, tmp_path):
     patients(3_000).to_csv(tmp_path / "t.csv", index=False)
     for arguments in (

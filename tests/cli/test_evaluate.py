@@ -14,6 +14,7 @@ def labelled_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_table_a_picture_and_a_sentence(command, labelled_file, tmp_path):
     report = tmp_path / "curve.html"
     status, out, _ = command(
@@ -57,6 +58,7 @@ def test_json_is_repeatable_and_consistent(command, labelled_file):
     assert result["recommendation"]
 
 
+@pytest.mark.slow
 def test_numbers_of_labels_are_chosen_where_none_are_given(command, tmp_path):
     patients(60, 30).to_csv(tmp_path / "t.csv", index=False)
     status, out, _ = command(

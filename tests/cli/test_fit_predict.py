@@ -44,6 +44,7 @@ def test_predictions_are_those_of_the_classifier_in_python(command, table_file, 
     assert result["class"].tolist() == classifier.predict(frame).tolist()
 
 
+@pytest.mark.slow
 def test_python_and_the_command_line_make_the_same_model_of_the_same_table(command, tmp_path):
     generator = np.random.default_rng(1)
     frame = patients(100, 30, seed=1).assign(
@@ -71,6 +72,7 @@ def test_python_and_the_command_line_make_the_same_model_of_the_same_table(comma
         np.testing.assert_allclose(written["log_density"], classifier.score_samples(X), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_names_of_rows_are_carried_to_predictions_and_reports(command, refused, tmp_path):
     frame = patients(60, 30)
     frame["id"] = [f"{number:03d}" if number % 2 else f"=p{number}" for number in range(len(frame))]

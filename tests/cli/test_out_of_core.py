@@ -239,6 +239,7 @@ def test_other_mistakes_are_those_of_fits_in_memory(content, words, refused, tmp
     assert said == refused(*arguments, "--in-memory", words=(words,))
 
 
+@pytest.mark.slow
 def test_the_report_is_made_from_a_sample_and_says_so(fit, tmp_path, monkeypatch):
     monkeypatch.setattr(large, "REPORT_ROWS", 60)
     table(100).to_parquet(tmp_path / "t.parquet", row_group_size=40)
@@ -268,6 +269,7 @@ def test_rows_of_the_report_are_rows_of_the_file(tmp_path, monkeypatch):
     assert set(drawn.labels) == {"", "dead", "ill", "well"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMMAND.exists(), reason="the command safespn is not installed")
 def test_interrupted_fits_leave_no_copy(tmp_path):
     generator = np.random.default_rng(0)

@@ -49,6 +49,7 @@ def test_an_output_that_is_an_input(refused, table_file, model_copy, tmp_path, a
     assert (table_file.read_bytes(), model_copy.read_bytes()) == before
 
 
+@pytest.mark.slow
 def test_standard_output_that_is_an_input(table_file, model_copy, tmp_path):
     before = table_file.read_bytes()
     with table_file.open("ab") as stream:
@@ -72,6 +73,7 @@ def test_links_that_lead_nowhere(refused, command, table_file, model_copy, tmp_p
     assert len(pd.read_csv(tmp_path / "results.csv")) == len(patients())
 
 
+@pytest.mark.slow
 def test_an_output_whose_name_is_no_text(table_file, tmp_path):
     name = os.fsdecode(b"m\xff")
     for options in ((), ("--json",)):
@@ -86,6 +88,7 @@ def test_an_output_whose_name_is_no_text(table_file, tmp_path):
         (tmp_path / name).unlink()
 
 
+@pytest.mark.slow
 def test_a_prediction_that_fails_writes_nothing_to_standard_output(command, model_file, tmp_path):
     frame = patients(40_000).astype({"age": object})
     frame.loc[33_333, "age"] = "old"
@@ -95,6 +98,7 @@ def test_a_prediction_that_fails_writes_nothing_to_standard_output(command, mode
     assert "row 33334: 'old'" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [120, 100_000])
 def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path, model_file, n_rows):
     patients(n_rows).to_csv(tmp_path / "t.csv", index=False)
@@ -109,6 +113,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path, model_file, n_row
     assert (process.returncode, errors) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_fit_goes_on_when_nobody_reads_how_it_goes(table_file, tmp_path):
     with subprocess.Popen(
         [COMMAND, "fit", table_file, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m"],

@@ -72,6 +72,7 @@ def test_an_interrupted_run_goes_on_to_the_same_tables(folder, uninterrupted, tm
     assert {"table1.md", "table3.csv", "ranks_f1.svg", "summary.md"} <= set(uninterrupted)
 
 
+@pytest.mark.slow
 def test_a_missing_data_set_is_told_and_skipped(folder, tmp_path, monkeypatch, capfd):
     def load(name, data_dir):
         if name != "iris":
@@ -116,6 +117,7 @@ def test_a_missing_library_is_told_before_the_trials(tmp_path, monkeypatch, capf
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_figure1_on_made_moons(tmp_path):
     assert run(["reproduce", "figure1", "--quiet", "-o", str(tmp_path)]) == 0
     svg = (tmp_path / "figure1.svg").read_text()
