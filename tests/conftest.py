@@ -14,10 +14,12 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure. Examples are the same in every run, so that a failure comes from the change at hand;
-# where SAFESPN_FRESH_EXAMPLES is set, as in CI, they are new each time, and a failure prints the line that repeats it.
-fresh = bool(os.environ.get("SAFESPN_FRESH_EXAMPLES"))
-settings.register_profile("safespn", deadline=None, derandomize=not fresh, print_blob=fresh)
-settings.load_profile("safespn")
+# where SAFESPN_EXAMPLES is "fresh", as in CI, they are new each time, and a failure prints the line that repeats it.
+# "many" are fresh too, and more where a test asks for the number of the profile.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("fresh", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile("many", settings.get_profile("fresh"), max_examples=1000)
+settings.load_profile(os.environ.get("SAFESPN_EXAMPLES", "same"))
 
 
 @pytest.fixture(autouse=True)

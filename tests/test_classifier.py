@@ -167,15 +167,17 @@ def test_saved_classifiers_are_the_same_and_damage_is_found(wine, fitted, tmp_pa
         SafeSPNClassifier.load(path)
 
 
+@pytest.mark.slow
 def test_pickles_pipelines_searches_and_calibration(wine, fitted):
     X, y, partly = wine
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), fitted.predict_proba(X))
     pipeline = make_pipeline(StandardScaler(), SafeSPNClassifier()).fit(X, partly)
     assert pipeline.score(X, y) > 0.9
-    search = GridSearchCV(SafeSPNClassifier(max_iter=10), {"prior_rows": [0.5, 5.0]}, cv=SemiSupervisedSplit(3))
+    one_network = SafeSPNClassifier(network="blocks", max_iter=10)
+    search = GridSearchCV(one_network, {"prior_rows": [0.5, 5.0]}, cv=SemiSupervisedSplit(3))
     assert search.fit(X, partly).best_score_ > 0.85
-    assert cross_val_score(SafeSPNClassifier(max_iter=10), X, partly, cv=SemiSupervisedSplit(3)).mean() > 0.85
-    calibrated = CalibratedClassifierCV(SafeSPNClassifier(unlabeled=None), cv=2).fit(X, y)
+    assert cross_val_score(one_network, X, partly, cv=SemiSupervisedSplit(3)).mean() > 0.85
+    calibrated = CalibratedClassifierCV(SafeSPNClassifier(network="blocks", unlabeled=None), cv=2).fit(X, y)
     assert calibrated.score(X, y) > 0.9
 
 
@@ -286,8 +288,8 @@ def test_masked_cells_are_missing_and_masked_labels_are_unlabelled(wine):
     masked = np.ma.masked_array(np.where(mask, 1e6, X), mask)
     gaps = np.where(mask, np.nan, X)
     labels = np.ma.masked_array(np.where(partly == -1, 7, partly), partly == -1)
-    expected = SafeSPNClassifier(max_iter=5, random_state=0).fit(gaps, partly)
-    classifier = SafeSPNClassifier(max_iter=5, random_state=0).fit(masked, labels)
+    expected = SafeSPNClassifier(network="blocks", max_iter=5, random_state=0).fit(gaps, partly)
+    classifier = SafeSPNClassifier(network="blocks", max_iter=5, random_state=0).fit(masked, labels)
     np.testing.assert_array_equal(classifier.predict_proba(masked), expected.predict_proba(gaps))
     assert classifier.score(masked, labels) == expected.score(gaps, partly)
     np.testing.assert_array_equal(learn_spn(masked).log_likelihood(masked), learn_spn(gaps).log_likelihood(gaps))
@@ -310,13 +312,13 @@ def test_complex_columns_are_named(wine):
 def test_marker_that_does_not_occur_and_other_markers():
     X, y = load_iris(return_X_y=True)
     np.testing.assert_array_equal(
-        SafeSPNClassifier(unlabeled=99, random_state=0).fit(X, y).predict_proba(X),
-        SafeSPNClassifier(unlabeled=None, random_state=0).fit(X, y).predict_proba(X),
+        SafeSPNClassifier(network="blocks", unlabeled=99, random_state=0).fit(X, y).predict_proba(X),
+        SafeSPNClassifier(network="blocks", unlabeled=None, random_state=0).fit(X, y).predict_proba(X),
     )
     gaps = np.where(np.arange(150) % 5 == 0, y.astype(float), np.nan)
     marked = np.where(np.arange(150) % 5 == 0, y, -1)
-    by_nan = SafeSPNClassifier(unlabeled=np.nan, random_state=0).fit(X, gaps)
-    by_marker = SafeSPNClassifier(random_state=0).fit(X, marked)
+    by_nan = SafeSPNClassifier(network="blocks", unlabeled=np.nan, random_state=0).fit(X, gaps)
+    by_marker = SafeSPNClassifier(network="blocks", random_state=0).fit(X, marked)
     np.testing.assert_array_equal(by_nan.predict_proba(X), by_marker.predict_proba(X))
 
 

@@ -104,6 +104,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used)
 """
 
 
+@pytest.mark.slow
 def test_small_files_do_not_exhaust_memory(content, tmp_path):
     pytest.importorskip("resource")
     paths = []

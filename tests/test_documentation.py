@@ -91,6 +91,7 @@ def test_pages_are_renewed(shown, printed, expected):
     assert agrees(expected, printed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import entr
 
 from safespn import SafeSPNClassifier
+
+pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
 
 
 def table(n=140, seed=0):

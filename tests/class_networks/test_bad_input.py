@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -73,6 +72,7 @@ def test_more_classes_than_components():
 
 @pytest.mark.parametrize("network", ["auto", "deep"])
 def test_all_columns_categorical(network):
+    pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
     frame = pd.DataFrame({name: np.where(RNG.random(N_ROWS) < 0.2, "c", np.array(["a", "b"])[CODES]) for name in "xyz"})
     assert fit(frame, labels([8, 8]), network).score(frame, CODES) > 0.85
 
@@ -95,6 +95,7 @@ def test_constant_and_duplicated_columns(network):
 @pytest.mark.filterwarnings("ignore::safespn.DegenerateColumnWarning")
 @pytest.mark.parametrize("network", ["auto", "deep"])
 def test_columns_missing_for_every_labelled_row(network):
+    pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
     """They are learned from the unlabelled rows, and change predictions by correlation only."""
     y = labels([8, 8])
     cells = NUMBERS.copy()
@@ -111,7 +112,9 @@ def test_a_column_that_is_missing_everywhere():
     assert fit(cells, labels([8, 8])).score(cells, CODES) > 0.85
 
 
+@pytest.mark.slow
 def test_a_category_with_a_thousand_levels():
+    pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
     n_rows = 1000
     codes = np.arange(n_rows) % 2
     frame = pd.DataFrame({"id": np.arange(n_rows).astype(str), "x": np.random.default_rng(1).normal(3.0 * codes)})

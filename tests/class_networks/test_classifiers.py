@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
 from safespn import SafeSPNClassifier
 from safespn.class_networks import forest
 from safespn.class_networks.families import FAMILIES
+
+pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
 
 NETWORKS = [*FAMILIES, "auto", ("blocks", "forest")]
 networks = pytest.mark.parametrize("network", NETWORKS, ids=str)
@@ -142,6 +143,7 @@ def test_draws_follow_the_joint(network):
         assert of_class == pytest.approx(expected, abs=8 * spread)
 
 
+@pytest.mark.slow
 def test_dask_equals_memory():
     array = pytest.importorskip("dask.array")
     numbers = X[["length", "width"]].to_numpy()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import patients
+from tests.cli.conftest import ONE_NETWORK, patients
 
 
 @pytest.fixture
@@ -14,10 +14,12 @@ def labelled_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_table_a_picture_and_a_sentence(command, labelled_file, tmp_path):
     report = tmp_path / "curve.html"
     status, out, _ = command(
-        "evaluate", labelled_file, "-t", "outcome", "--labelled", "10,20", "--trials", 2, "--report", report
+        *("evaluate", labelled_file, "-t", "outcome", *ONE_NETWORK, "--labelled", "10,20", "--trials", 2),
+        *("--report", report),
     )
     assert status == 0
     assert "2 trials, 20 test rows each" in out
@@ -28,7 +30,19 @@ def test_a_table_a_picture_and_a_sentence(command, labelled_file, tmp_path):
 
 @pytest.mark.slow
 def test_json_is_repeatable_and_consistent(command, labelled_file):
-    arguments = ("evaluate", labelled_file, "-t", "outcome", "--labelled", "8,40", "--trials", 3, "--json", "-q")
+    arguments = (
+        "evaluate",
+        labelled_file,
+        "-t",
+        "outcome",
+        *ONE_NETWORK,
+        "--labelled",
+        "8,40",
+        "--trials",
+        3,
+        "--json",
+        "-q",
+    )
     status, out, _ = command(*arguments, "--seed", 5)
     assert status == 0
     assert command(*arguments, "--seed", 5)[1] == out
@@ -44,9 +58,12 @@ def test_json_is_repeatable_and_consistent(command, labelled_file):
     assert result["recommendation"]
 
 
+@pytest.mark.slow
 def test_numbers_of_labels_are_chosen_where_none_are_given(command, tmp_path):
     patients(60, 30).to_csv(tmp_path / "t.csv", index=False)
-    status, out, _ = command("evaluate", tmp_path / "t.csv", "-t", "outcome", "--trials", 1, "--json", "-q")
+    status, out, _ = command(
+        "evaluate", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "--trials", 1, "--json", "-q"
+    )
     assert status == 0
     assert [point["labelled"] for point in json.loads(out)["points"]] == [6, 12, 24]
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from safespn import SafeSPNClassifier
 from safespn.cli.app import run
+from tests.cli.conftest import ONE_NETWORK
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0\r\n"), max_size=6)
 NUMBERS = st.one_of(
@@ -63,10 +64,21 @@ def check_refusal(status: int, error: str) -> None:
     assert "Traceback" not in error
 
 
+# Half a second each: a few in every run, as many as the profile says where that is "many".
+EXAMPLES = settings().max_examples if settings().max_examples > 100 else 50
+
+
 @pytest.mark.slow
-@settings(max_examples=500, suppress_health_check=list(HealthCheck))
-@given(tables(), tables(), st.sampled_from([",", ";", "\t"]), st.sampled_from([True, *[False] * 4]), st.booleans())
-def test_any_table(table, other, separator, with_report, as_parquet):
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(
+    tables(),
+    tables(),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from([(), *[ONE_NETWORK] * 3]),
+    st.sampled_from([True, *[False] * 4]),
+    st.booleans(),
+)
+def test_any_table(table, other, separator, network, with_report, as_parquet):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         data, model, out = folder / "t.csv", folder / "m", folder / "out.csv"
@@ -77,7 +89,7 @@ def test_any_table(table, other, separator, with_report, as_parquet):
             data = folder / "t.parquet"
             pd.DataFrame(table[1], columns=table[0], dtype=str).to_parquet(data)
         extra = ["--report", str(folder / "r.html")] if with_report else []
-        status, error = call("fit", str(data), "-t", "y", "-o", str(model), "-q", *extra)
+        status, error = call("fit", str(data), "-t", "y", "-o", str(model), "-q", *network, *extra)
         if status:
             check_refusal(status, error)
             assert not model.exists()

@@ -21,7 +21,7 @@ from safespn import SafeSPNClassifier
 from safespn.cli import out_of_core
 from safespn.tables import ColumnChoices, large, open_table, read_training_table
 from safespn.tables.large import read_large_table
-from tests.cli.conftest import patients
+from tests.cli.conftest import ONE_NETWORK, patients
 
 COMMAND = Path(sys.executable).parent / "safespn"
 FEATURES = ["age", "sex", "bmi", "region", "smoker", "dose"]
@@ -47,7 +47,7 @@ def fit(command, tmp_path):
     """Fit a file; returns what was said and the model."""
 
     def call(path: Path, *options: object) -> tuple[str, SafeSPNClassifier]:
-        model = ("-o", tmp_path / "m", "--network", "blocks")
+        model = ("-o", tmp_path / "m", *ONE_NETWORK)
         status, _, err = command("fit", path, "-t", "outcome", *model, "--missing=-999", *options)
         assert status == 0, err
         return err, SafeSPNClassifier.load(tmp_path / "m")
@@ -125,7 +125,8 @@ def test_tables_larger_than_a_share_of_memory_stay_on_disk_by_themselves(fit, tm
 def test_json_tells_where_the_rows_were(command, tmp_path, where):
     table(100).to_parquet(tmp_path / "t.parquet")
     status, out, _ = command(
-        *("fit", tmp_path / "t.parquet", "-t", "outcome", "-o", tmp_path / "m", "--safety", "none", "--json", where)
+        *("fit", tmp_path / "t.parquet", "-t", "outcome", "-o", tmp_path / "m", "--safety", "none", "--json", where),
+        *ONE_NETWORK,
     )
     assert status == 0
     assert json.loads(out)["out_of_core"] is (where == "--out-of-core")
@@ -238,6 +239,7 @@ def test_other_mistakes_are_those_of_fits_in_memory(content, words, refused, tmp
     assert said == refused(*arguments, "--in-memory", words=(words,))
 
 
+@pytest.mark.slow
 def test_the_report_is_made_from_a_sample_and_says_so(fit, tmp_path, monkeypatch):
     monkeypatch.setattr(large, "REPORT_ROWS", 60)
     table(100).to_parquet(tmp_path / "t.parquet", row_group_size=40)
@@ -267,6 +269,7 @@ def test_rows_of_the_report_are_rows_of_the_file(tmp_path, monkeypatch):
     assert set(drawn.labels) == {"", "dead", "ill", "well"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMMAND.exists(), reason="the command safespn is not installed")
 def test_interrupted_fits_leave_no_copy(tmp_path):
     generator = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.conftest import patients
+from tests.cli.conftest import ONE_NETWORK, patients
 
 COMMAND = Path(sys.executable).parent / "safespn"
 
@@ -52,7 +52,7 @@ def test_fit_and_predict(tmp_path):
 
 def test_evaluate(tmp_path):
     patients(150, 100).to_csv(tmp_path / "t.csv", index=False)
-    done = call("evaluate", "t.csv", "-t", "outcome", "--labelled", "10", "--trials", 1, folder=tmp_path)
+    done = call("evaluate", "t.csv", "-t", "outcome", "--labelled", 10, "--trials", 1, *ONE_NETWORK, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 trials, 20 test rows each" in done.stdout
 
@@ -95,7 +95,7 @@ def test_interrupted_fits_leave_nothing(tmp_path, number, status):
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_predictions_leave_nothing(tmp_path, model_file, number, status):
-    patients(400_000).to_parquet(tmp_path / "t.parquet")
+    patients(200_000).to_parquet(tmp_path / "t.parquet")
     process = subprocess.Popen(
         [COMMAND, "predict", str(model_file), "t.parquet", "-o", "out.csv"],
         cwd=tmp_path,
@@ -156,6 +156,6 @@ def test_tables_from_a_pipe(tmp_path, model_file, source):
     predicted = through("predict", model_file, "DATA", "-q")
     assert predicted.returncode == 0, predicted.stderr
     assert len(predicted.stdout.splitlines()) == 121
-    fitted = through("fit", "DATA", "-t", "outcome", "-o", tmp_path / "m", "-q")
+    fitted = through("fit", "DATA", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "-q")
     assert fitted.returncode == 0, fitted.stderr
     assert (tmp_path / "m").read_bytes() == model_file.read_bytes()

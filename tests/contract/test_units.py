@@ -11,6 +11,7 @@ from tests.rows.tables import blobs
 FITS = [{}, {"objective": "discriminative", "max_iter": 20}, {"network": "deep", "univariate": True}, {"max_depth": 2}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-20, 1e-40, 1e-130, 1e130])
 @pytest.mark.parametrize("options", FITS, ids=str)
 def test_classifiers_are_the_same_in_every_unit(unit, options):

@@ -150,6 +150,7 @@ class Gone:
     """A type that the package no longer has, as after an upgrade."""
 
 
+@pytest.mark.slow
 def test_a_damaged_or_outdated_cache_is_written_anew(tmp_path):
     (tmp_path / "tiny.py").write_text(TINY)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}

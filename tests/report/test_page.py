@@ -10,7 +10,7 @@ import pytest
 from safespn.cli.app import run
 from safespn.cli.demo import demo_table
 from safespn.report import collect_report, render_report
-from tests.cli.conftest import patients
+from tests.cli.conftest import ONE_NETWORK, patients
 from tests.report.test_contents import fitted
 
 SECTIONS = [
@@ -51,7 +51,7 @@ def pages(tmp_path_factory):
         files = ["-o", str(folder / "m"), "--report", str(folder / f"{name}.html")]
         assert run(["fit", str(folder / f"{name}.csv"), "-t", "outcome", "-q", *files]) == 0
     curve = ["--labelled", "8,20", "--trials", "2", "--report", str(folder / "curve.html")]
-    assert run(["evaluate", str(folder / "labelled.csv"), "-t", "outcome", "-q", *curve]) == 0
+    assert run(["evaluate", str(folder / "labelled.csv"), "-t", "outcome", *ONE_NETWORK, "-q", *curve]) == 0
     return folder
 
 

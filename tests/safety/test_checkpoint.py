@@ -327,6 +327,7 @@ np.save(sys.argv[2], np.asarray(fitted.joint_log_likelihood(X)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["memory", "dask"])
 def test_a_killed_process_goes_on_to_the_same_result(tmp_path, where):
     if where == "dask":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
-import pytest
+from importlib.util import find_spec
 
-pytest.importorskip("typer", reason="needs the extra [cli]")
+# They need the extra [cli]. A skip raised here would end the whole run where this folder is named on the command line.
+collect_ignore_glob = [] if find_spec("typer") else ["*"]

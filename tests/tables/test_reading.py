@@ -152,6 +152,7 @@ sys.exit(2)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_no_thread_of_arrow_needs_python_when_the_process_ends(tmp_path, encoding):
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 1_000_000, encoding=encoding)

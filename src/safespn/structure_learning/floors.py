@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from safespn.structure_learning.column_types import ColumnType
+from safespn.structure_learning.leaf_choice import LeafChoice
 from safespn.structure_learning.table import LearningTable
 from safespn.typing import FloatArray
 
@@ -33,7 +33,7 @@ def nearest_neighbour_floor(table: LearningTable, unit: str = "squared distance"
     float
         The same bound for every column of z-scores; at least 1e-8, so that log densities keep their digits.
     """
-    values = table.values[:, table.columns_of(ColumnType.GAUSSIAN)]
+    values = table.values[:, table.columns_of(LeafChoice.GAUSSIAN)]
     if values.shape[1] == 0 or len(values) < 2:
         return SMALLEST_FLOOR
     squared, weights = _nearest_squared_distances(values, table.weights)

@@ -15,7 +15,7 @@ import numpy as np
 from safespn.exceptions import DegenerateColumnWarning
 from safespn.foundation.masked_arrays import unmask
 from safespn.network.columns import as_row_weights, as_table, check_scale, column_names
-from safespn.structure_learning.column_types import ColumnType, choose_types
+from safespn.structure_learning.leaf_choice import LeafChoice, choose_leaves
 from safespn.typing import ArrayLike, FloatArray, IntArray
 
 
@@ -29,7 +29,7 @@ class LearningTable:
         z-scores in Gaussian columns, codes and counts elsewhere; NaN where missing.
     weights : array of shape (n_rows,)
         Positive.
-    types : tuple of ColumnType
+    types : tuple of LeafChoice
     shift, scale : array of shape (n_columns,)
         A Gaussian column's own unit is ``z * scale + shift``; 0 and 1 for the other columns.
     n_states : array of shape (n_columns,)
@@ -40,7 +40,7 @@ class LearningTable:
 
     values: FloatArray
     weights: FloatArray
-    types: tuple[ColumnType, ...]
+    types: tuple[LeafChoice, ...]
     shift: FloatArray
     scale: FloatArray
     n_states: IntArray
@@ -51,7 +51,7 @@ class LearningTable:
         """Number of columns."""
         return int(self.values.shape[1])
 
-    def columns_of(self, kind: ColumnType) -> IntArray:
+    def columns_of(self, kind: LeafChoice) -> IntArray:
         """Return the numbers of the columns of one type."""
         return np.array([column for column, own in enumerate(self.types) if own is kind], dtype=np.intp)
 
@@ -84,10 +84,10 @@ def prepare(
         raise ValueError(
             f"{names[column]} is missing in every row (of positive weight): there is nothing to learn from"
         )
-    types = choose_types(table, weights, leaves, names)
+    types = choose_leaves(table, weights, leaves, names)
     n_states = np.array(
         [
-            np.nanmax(column) + 1 if own is ColumnType.CATEGORICAL else 0
+            np.nanmax(column) + 1 if own is LeafChoice.CATEGORICAL else 0
             for column, own in zip(table.T, types, strict=True)
         ]
     ).astype(np.intp)
@@ -123,7 +123,7 @@ def _distinct_rows(table: FloatArray, weights: FloatArray) -> tuple[FloatArray, 
 
 
 def _standardisation(
-    table: FloatArray, weights: FloatArray, types: Sequence[ColumnType], names: Sequence[str]
+    table: FloatArray, weights: FloatArray, types: Sequence[LeafChoice], names: Sequence[str]
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of Gaussian columns; a constant column keeps the scale 1."""
     shift, scale = np.zeros(table.shape[1]), np.ones(table.shape[1])
@@ -131,7 +131,7 @@ def _standardisation(
     for column, own in enumerate(types):
         observed = ~np.isnan(table[:, column])
         values = table[observed, column]
-        if own is not ColumnType.GAUSSIAN:
+        if own is not LeafChoice.GAUSSIAN:
             continue
         if values.min() == values.max():
             constant.append(names[column])

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from safespn.network.leaves.poisson import SMALLEST_RATE
-from safespn.structure_learning.column_types import ColumnType
+from safespn.structure_learning.leaf_choice import LeafChoice
 from safespn.structure_learning.table import LearningTable
 from safespn.typing import BoolArray, FloatArray, IntArray
 
@@ -248,8 +248,8 @@ def among(columns: IntArray, chosen: IntArray) -> BoolArray:
 
 def whole_table(table: LearningTable) -> Slice:
     """Return the slice of all rows and columns."""
-    real_columns, count_columns = table.columns_of(ColumnType.GAUSSIAN), table.columns_of(ColumnType.POISSON)
-    code_columns = table.columns_of(ColumnType.CATEGORICAL)
+    real_columns, count_columns = table.columns_of(LeafChoice.GAUSSIAN), table.columns_of(LeafChoice.POISSON)
+    code_columns = table.columns_of(LeafChoice.CATEGORICAL)
     real, real_observed = _without_missing(table.values[:, real_columns])
     counts, counts_observed = _without_missing(table.values[:, count_columns])
     mass = np.broadcast_to(table.weights[:, None], real.shape)

@@ -14,7 +14,7 @@ MOST_CODES = 10
 ROWS_PER_CODE = 10.0
 
 
-class ColumnType(Enum):
+class LeafChoice(Enum):
     """The leaf family of a column, by the name that callers use."""
 
     GAUSSIAN = "gaussian"
@@ -22,9 +22,9 @@ class ColumnType(Enum):
     POISSON = "poisson"
 
 
-def choose_types(
+def choose_leaves(
     table: FloatArray, weights: FloatArray, leaves: str | Sequence[str] | Mapping[int, str], names: Sequence[str]
-) -> list[ColumnType]:
+) -> list[LeafChoice]:
     """Choose the leaf family of each column.
 
     Parameters
@@ -47,23 +47,23 @@ def choose_types(
         observed = ~np.isnan(table[:, column])
         values, mass = table[observed, column], weights[observed]
         if declared == "auto":
-            types.append(guess_type(values, mass))
+            types.append(guess_leaf(values, mass))
             continue
         try:
-            kind = ColumnType(str(declared).lower())
+            kind = LeafChoice(str(declared).lower())
         except ValueError:
             raise ValueError(
                 f"leaves: {names[column]} is declared {declared!r}; "
                 "expected 'auto', 'gaussian', 'categorical' or 'poisson'"
             ) from None
-        if kind is not ColumnType.GAUSSIAN and not _are_counts(values):
+        if kind is not LeafChoice.GAUSSIAN and not _are_counts(values):
             refused = values[(values < 0) | (values != np.floor(values))][0]
             raise ValueError(f"{names[column]} is declared {kind.value} but holds {refused:g}; expected 0, 1, 2, ...")
         types.append(kind)
     return types
 
 
-def guess_type(values: FloatArray, weights: FloatArray) -> ColumnType:
+def guess_leaf(values: FloatArray, weights: FloatArray) -> LeafChoice:
     """Guess the family of a column from its observed values; in doubt it is Gaussian.
 
     * Categorical: the values are codes that start at 0 or 1, at most 10 of them, at least two and more than half of
@@ -74,10 +74,10 @@ def guess_type(values: FloatArray, weights: FloatArray) -> ColumnType:
     * Gaussian: everything else, a constant column too.
     """
     if not len(values) or not _are_counts(values):
-        return ColumnType.GAUSSIAN
+        return LeafChoice.GAUSSIAN
     codes = np.unique(values)
     if len(codes) < 2:
-        return ColumnType.GAUSSIAN
+        return LeafChoice.GAUSSIAN
     n_codes = codes[-1] + 1
     if (
         codes[0] <= 1
@@ -85,8 +85,8 @@ def guess_type(values: FloatArray, weights: FloatArray) -> ColumnType:
         and 2 * len(codes) > n_codes
         and weights.sum() >= ROWS_PER_CODE * n_codes
     ):
-        return ColumnType.CATEGORICAL
-    return ColumnType.POISSON if _poisson_fits(values, weights) else ColumnType.GAUSSIAN
+        return LeafChoice.CATEGORICAL
+    return LeafChoice.POISSON if _poisson_fits(values, weights) else LeafChoice.GAUSSIAN
 
 
 def _poisson_fits(values: FloatArray, weights: FloatArray) -> bool:
