@@ -433,6 +433,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
 
     def predict(self, X: ArrayLike) -> AnyArray:
         """Class of each row by the rule of ``decision``; the most probable one by default."""
+        check_is_fitted(self)
         if is_lazy(X):
             return self._lazily("predict", X, dtype=self.classes_.dtype)
         return np.asarray(self.classes_[self._decide(self.predict_log_proba(X))])
