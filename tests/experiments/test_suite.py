@@ -8,12 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
+pytest.importorskip("pandas", reason="needs the extra [cli]")
 pytest.importorskip("typer", reason="needs the extra [cli]")
 
+import pandas as pd
 from tests.experiments.test_reproduce import start, tables_of
 from tests.report.test_page import browser, show  # noqa: F401
 

@@ -1,9 +1,12 @@
 """Tables of the wide comparison from trials whose figures are known."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
+
+pytest.importorskip("pandas", reason="needs the extra [cli]")
+
+import pandas as pd
 
 from safespn.experiments.comparison import friedman_p_value
 from safespn.experiments.outputs import Table
