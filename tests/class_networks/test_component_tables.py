@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safespn.class_networks import component_tables
-from safespn.class_networks.component_tables import tables_by_spreading, tables_from_labels
+from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading, tables_from_labels
 from safespn.class_networks.folds import draw_folds
 from tests.class_networks.tables import labelled_table
 
@@ -23,7 +23,7 @@ def problem(n_rows=60, n_components=6, n_labelled=9):
 def test_tables_from_labels_by_hand():
     table, folds, _ = problem(n_rows=12, n_labelled=3)
     responsibilities = np.eye(2)[np.arange(12) % 2]
-    tables = tables_from_labels(responsibilities, table, folds, folds.weights)
+    tables = tables_from_labels(Responsibilities(table, folds, responsibilities), folds.weights)
     for component in (0, 1):
         mine = folds.codes[responsibilities[folds.rows, component] == 1]
         counts = np.bincount(mine, minlength=3) + component_tables.LABEL_PSEUDO_ROWS / 3
@@ -33,7 +33,7 @@ def test_tables_from_labels_by_hand():
 def test_spreading_ends_where_em_ends(monkeypatch):
     monkeypatch.setattr(component_tables, "PROPORTION_STEPS", 0)
     table, folds, responsibilities = problem()
-    solved = tables_by_spreading(responsibilities, table, folds, folds.weights)
+    solved = tables_by_spreading(Responsibilities(table, folds, responsibilities), folds.weights)
     indicators = (folds.codes[:, None] == np.arange(3)) * folds.weights[:, None]
     proportions = (indicators.sum(axis=0) + 1) / (indicators.sum() + 3)
     labels = responsibilities[folds.rows].T @ indicators + component_tables.SPREAD_PSEUDO_ROWS * proportions
@@ -48,7 +48,7 @@ def test_spreading_ends_where_em_ends(monkeypatch):
 
 def test_the_mean_prediction_has_the_labelled_proportions():
     table, folds, responsibilities = problem()
-    tables = tables_by_spreading(responsibilities, table, folds, folds.weights)
+    tables = tables_by_spreading(Responsibilities(table, folds, responsibilities), folds.weights)
     mean = table.weights @ responsibilities @ tables / table.weights.sum()
     np.testing.assert_allclose(mean, 1 / 3, atol=0.02)
 
@@ -61,6 +61,5 @@ def test_left_out_labels_leave_no_trace(fill):
     out = folds.rows[folds.number == 0]
     other[out] = (other[out] + 1) % 3
     changed = type(folds)(folds.rows, other[folds.rows], folds.weights, folds.number)
-    np.testing.assert_array_equal(
-        fill(responsibilities, table, folds, weights), fill(responsibilities, table, changed, weights)
-    )
+    with_labels = fill(Responsibilities(table, folds, responsibilities), weights)
+    np.testing.assert_array_equal(with_labels, fill(Responsibilities(table, changed, responsibilities), weights))

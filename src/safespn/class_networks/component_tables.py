@@ -7,6 +7,9 @@ rows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from safespn.class_networks.folds import Folds
@@ -21,59 +24,83 @@ PROPORTION_STEPS = 5
 SMALLEST_PROBABILITY = 1e-12
 
 
-def tables_from_labels(
-    responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray
-) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Responsibilities:
+    """Which components the rows of a table belong to.
+
+    Parameters
+    ----------
+    table : LabelledTable
+    folds : Folds
+    values : array of shape (n_rows, n_components)
+        Posterior probabilities of the components, of all rows.
+    """
+
+    table: LabelledTable
+    folds: Folds
+    values: FloatArray
+
+    @cached_property
+    def overlap(self) -> FloatArray:
+        """Weight of the rows that two components share, shape (n_components, n_components)."""
+        return np.asarray((self.values * self.table.weights[:, None]).T @ self.values)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share of all rows that each component has, shape (n_components,)."""
+        return np.asarray(self.table.weights @ self.values / self.table.weights.sum())
+
+    @cached_property
+    def of_labelled(self) -> FloatArray:
+        """Of the labelled rows, shape (n_labelled, n_components)."""
+        return self.values[self.folds.rows]
+
+
+def tables_from_labels(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
     """p(y | c) from the labelled rows with given weights, shape (n_components, n_classes).
 
     Parameters
     ----------
-    responsibilities : array of shape (n_rows, n_components)
-        Of all rows.
     weights : array of shape (n_labelled,)
         Zero for labels that are left out.
     """
-    counts = _label_counts(responsibilities, table, folds, weights, LABEL_PSEUDO_ROWS)
+    counts = _label_counts(responsibilities, weights, LABEL_PSEUDO_ROWS)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def tables_by_spreading(
-    responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray
-) -> FloatArray:
+def tables_by_spreading(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
     """p(y | c) where EM over labelled and unlabelled rows ends, shape (n_components, n_classes).
 
     A step of EM is ``tables <- normalise(labels + overlap @ tables)``, and the rows of ``tables`` sum to one: the
     fixed point solves a system of linear equations.
     """
-    labels = _label_counts(responsibilities, table, folds, weights, SPREAD_PSEUDO_ROWS)
-    overlap = (responsibilities * table.weights[:, None]).T @ responsibilities
+    labels = _label_counts(responsibilities, weights, SPREAD_PSEUDO_ROWS)
+    overlap = responsibilities.overlap
     total = labels.sum(axis=1) + overlap.sum(axis=1)
     tables = np.linalg.solve(np.diag(total) - overlap, labels)
     tables = np.maximum(tables, SMALLEST_PROBABILITY)
     # Spreading inflates large clusters: bring the mean prediction back to the labelled class proportions.
-    target = _class_counts(folds, table.n_classes, weights).sum(axis=0) + 0.5
-    share = table.weights @ responsibilities / table.weights.sum()
+    target = _class_counts(responsibilities, weights).sum(axis=0) + 0.5
     for _ in range(PROPORTION_STEPS):
         tables = tables / tables.sum(axis=1, keepdims=True)
-        tables = tables * (target / target.sum() / np.maximum(share @ tables, 1e-9))
+        tables = tables * (target / target.sum() / np.maximum(responsibilities.shares @ tables, 1e-9))
     tables = np.maximum(tables / tables.sum(axis=1, keepdims=True), SMALLEST_PROBABILITY)
     return np.asarray(tables)
 
 
-def _class_counts(folds: Folds, n_classes: int, weights: FloatArray) -> FloatArray:
+def _class_counts(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
     """Weights of the labelled rows by class, shape (n_labelled, n_classes)."""
-    return np.asarray((folds.codes[:, None] == np.arange(n_classes)) * weights[:, None])
+    classes = np.arange(responsibilities.table.n_classes)
+    return np.asarray((responsibilities.folds.codes[:, None] == classes) * weights[:, None])
 
 
-def _label_counts(
-    responsibilities: FloatArray, table: LabelledTable, folds: Folds, weights: FloatArray, pseudo_rows: float
-) -> FloatArray:
+def _label_counts(responsibilities: Responsibilities, weights: FloatArray, pseudo_rows: float) -> FloatArray:
     """Weight of labels by component and class, with pseudo-rows, shape (n_components, n_classes).
 
     The pseudo-rows have the class proportions, with one row per class added, of the same weights: a label that is left
     out is left out of them, too.
     """
-    indicators = _class_counts(folds, table.n_classes, weights)
+    indicators = _class_counts(responsibilities, weights)
     proportions = indicators.sum(axis=0) + 1
-    counts = responsibilities[folds.rows].T @ indicators
+    counts = responsibilities.of_labelled.T @ indicators
     return np.asarray(counts + pseudo_rows * proportions / proportions.sum())

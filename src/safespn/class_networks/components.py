@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings, compiled
-from safespn.class_networks.component_tables import tables_by_spreading, tables_from_labels
+from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading, tables_from_labels
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -50,7 +50,7 @@ USUAL_TEMPERATURE, WHERE_LABELS_SPREAD = 0.6, 0.5
 EM_STEPS = 25
 EM_TOLERANCE = 2e-3
 
-Fill = Callable[[FloatArray, LabelledTable, Folds, FloatArray], FloatArray]
+Fill = Callable[[Responsibilities, FloatArray], FloatArray]
 """From responsibilities of all rows and weights of the labelled ones to tables p(y | c)."""
 
 
@@ -61,7 +61,8 @@ def candidates(
     for size in SIZES:
         if size * ROWS_PER_COMPONENT <= len(table.cells) and size * table.n_columns <= MOST_LEAVES:
             mixture = learn_mixture(table, size, settings, int(generator.integers(2**31)))
-            shared = SharedComponents(table, folds, mixture.responsibilities(table.cells), mixture.connected)
+            of_rows = Responsibilities(table, folds, mixture.responsibilities(table.cells))
+            shared = SharedComponents(of_rows, mixture.connected)
             if size <= MOST_FOR_LABELS:
                 yield shared.candidate("mixtures", f"{size} components", tables_from_labels, USUAL_TEMPERATURE)
             if size >= FEWEST_FOR_SPREADING:
@@ -148,27 +149,23 @@ class SharedComponents:
 
     Parameters
     ----------
-    table : LabelledTable
-    folds : Folds
-    responsibilities : array of shape (n_rows, n_components)
+    responsibilities : Responsibilities
         Of all rows.
     connected : callable
         Makes the class network from tables p(y | c).
     """
 
-    table: LabelledTable
-    folds: Folds
-    responsibilities: FloatArray
+    responsibilities: Responsibilities
     connected: Callable[[FloatArray], ClassNetwork]
 
     def candidate(self, group: str, size: str, fill: Fill, usual_temperature: float) -> Candidate:
         """Make a candidate whose tables are filled in a given way."""
-        folds, tables_of = self.folds, partial(fill, self.responsibilities, self.table, self.folds)
-        left_out = np.zeros((len(folds.rows), self.table.n_classes))
+        folds, tables_of = self.responsibilities.folds, partial(fill, self.responsibilities)
+        left_out = np.zeros((len(folds.rows), self.responsibilities.table.n_classes))
         for fold in range(N_FOLDS):
             out = folds.number == fold
             if out.any():
-                posterior = self.responsibilities[folds.rows[out]] @ tables_of(folds.kept_weights(fold))
+                posterior = self.responsibilities.of_labelled[out] @ tables_of(folds.kept_weights(fold))
                 left_out[out] = np.log(np.maximum(posterior, 1e-300))
 
         def build() -> ClassNetwork:

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import softmax, xlogy
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings
-from safespn.class_networks.component_tables import tables_by_spreading
+from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading
 from safespn.class_networks.components import MOST_LEAVES, SharedComponents, cluster, connect
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -56,8 +56,8 @@ def candidates(
             cells = _Cells(table, size, seed, covariance)
             for perplexity in PERPLEXITIES:
                 width = cells.width_for(perplexity)
-                everywhere = softmax(cells.log_density(table.cells, width), axis=1)
-                shared = SharedComponents(table, folds, everywhere, partial(cells.connected, width, settings))
+                of_rows = Responsibilities(table, folds, softmax(cells.log_density(table.cells, width), axis=1))
+                shared = SharedComponents(of_rows, partial(cells.connected, width, settings))
                 name = f"{size} {shape}, {perplexity:g} to a row"
                 yield shared.candidate("propagation", name, tables_by_spreading, USUAL_TEMPERATURE)
 
