@@ -24,7 +24,7 @@ from safespn.exceptions import FewLabelsWarning
 from safespn.learning.parameters import Prior, n_parameters
 from safespn.typing import BoolArray, FloatArray
 
-ROWS_FOR_DENSITY = 2000
+ROWS_FOR_DENSITY = 1000
 """Rows that the weights in the density are chosen with."""
 SMALLEST_DENSITY_WEIGHT = 0.05
 """Members that count for less have no share in the density: each costs a fit with the unlabelled rows."""
@@ -134,7 +134,7 @@ def _with_densities(members: Sequence[Member], for_density: BoolArray, table: La
     """
     if len(members) == 1:
         return Committee((replace(members[0], votes=False),) if members[0].temperature == 1 else tuple(members))
-    step = max(1, len(table.cells) // ROWS_FOR_DENSITY)
+    step = max(1, round(len(table.cells) / ROWS_FOR_DENSITY))
     cells, weights = table.cells[::step], table.weights[::step]
     n_rows = float(table.weights.sum())
     charged = np.full((len(cells), len(members)), -np.inf)

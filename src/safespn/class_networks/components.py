@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings, compiled
@@ -135,7 +135,10 @@ def cluster(values: FloatArray, weights: FloatArray, size: int, seed: int) -> In
     """Number of the cluster of each row, from 0 to less than ``size``, by k-means."""
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        means = KMeans(min(size, len(values)), n_init=1, max_iter=25, random_state=seed)
+        size = min(size, len(values))
+        # One trial for each centre: among many centres, better ones are not worth the time that trials take.
+        start, _ = kmeans_plusplus(values, size, sample_weight=weights, random_state=seed, n_local_trials=1)
+        means = KMeans(size, init=start, n_init=1, max_iter=25, random_state=seed)
         return np.asarray(means.fit_predict(values, sample_weight=weights))
 
 

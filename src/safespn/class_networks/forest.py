@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+import sklearn
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from safespn.class_networks.candidate import Candidate, ClassNetwork, Settings, compiled
@@ -124,7 +125,10 @@ class _Forest:
             share = min(0.5, per_leaf * (1 - 1e-9) / weights.sum())
             forest = KINDS[kind](
                 TREES_PER_FOLD, min_weight_fraction_leaf=share, random_state=(seed + fold) % 2**31, **options
-            ).fit(labelled[kept], folds.codes[kept], sample_weight=weights[kept])
+            )
+            # The table has been checked; checks of every tree would take longer than growing it.
+            with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+                forest.fit(labelled[kept], folds.codes[kept], sample_weight=weights[kept])
             trees += [tree.tree_ for tree in forest.estimators_]
             leaves.append(forest.apply(ranks.features))
             fold_of_tree += [fold] * TREES_PER_FOLD

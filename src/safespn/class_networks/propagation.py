@@ -123,15 +123,25 @@ class _Cells:
 
     def log_density(self, cells: FloatArray, width: float) -> FloatArray:
         """Log density of the components up to a constant per row, shape (n_rows, n_components)."""
+        return self._log_density_of_numbers(cells) / width + self._log_density_of_codes(cells, width)
+
+    def _log_density_of_numbers(self, cells: FloatArray) -> FloatArray:
+        """Of the real columns at width one."""
         real = self.table.real_columns
         middle = self.table.mean[real]
         # A missing cell counts for nothing where columns are independent; where they are not, none is missing.
         z, observed = np.nan_to_num(cells[:, real] - middle) @ self.whitening, ~np.isnan(cells[:, real])
         centre = (self.means - middle) @ self.whitening
-        value = (z @ centre.T - 0.5 * observed @ (centre**2).T) / width
+        return np.asarray(z @ centre.T - 0.5 * observed @ (centre**2).T)
+
+    def _log_density_of_codes(self, cells: FloatArray, width: float) -> FloatArray | float:
+        """Of the columns of codes; zero if there are none."""
+        value: FloatArray | float = 0.0
         for column, table in self._tables_at(width).items():
-            value += (cells[:, column, None] == np.arange(table.shape[1])) @ np.log(table).T
-        return np.asarray(value)
+            # A missing code reads the last row.
+            of_state = np.append(np.log(table.T), np.zeros((1, len(table))), axis=0)
+            value = value + of_state[np.where(np.isnan(cells[:, column]), -1, cells[:, column]).astype(np.intp)]
+        return value
 
     def _tables_at(self, width: float) -> dict[int, FloatArray]:
         """Tables of states at a width; no state is impossible, as its prior probability would be zero."""
@@ -141,11 +151,13 @@ class _Cells:
 
     def width_for(self, perplexity: float) -> float:
         """Width at which rows belong to so many components in the mean."""
-        step = max(1, len(self.table.cells) // ROWS_FOR_WIDTH)
+        step = max(1, round(len(self.table.cells) / ROWS_FOR_WIDTH))
         cells = self.table.cells[::step]
+        of_numbers = self._log_density_of_numbers(cells)
 
         def excess(log_width: float) -> float:
-            share = softmax(self.log_density(cells, np.exp(log_width)), axis=1)
+            width = np.exp(log_width)
+            share = softmax(of_numbers / width + self._log_density_of_codes(cells, width), axis=1)
             return float(np.exp(-xlogy(share, share).sum(axis=1)).mean()) - perplexity
 
         low, high = np.log(WIDTH_FLOOR), np.log(1e4)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from safespn.typing import FloatArray, IntArray
 
@@ -27,8 +26,8 @@ SMALLEST_WEIGHT = 0.02
 
 def log_tempered(log_posterior: FloatArray, temperature: float) -> FloatArray:
     """Log posteriors flattened (above one) or sharpened (below one), shape (n_rows, n_classes)."""
-    scaled = log_posterior / temperature
-    return np.asarray(scaled - logsumexp(scaled, axis=1, keepdims=True))
+    scaled = (log_posterior - log_posterior.max(axis=1, keepdims=True)) / temperature
+    return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True)))
 
 
 def choose_temperature(log_posterior: FloatArray, codes: IntArray, weights: FloatArray, usual: float) -> float:

@@ -192,8 +192,11 @@ class _Densities:
 
     def __init__(self, mean: FloatArray, covariance: FloatArray) -> None:
         self.mean, self.covariance = mean, covariance
-        self.factor = np.linalg.cholesky(covariance)
-        self.whitening = np.linalg.inv(self.factor)
+        # Leaves of one covariance do its algebra once.
+        self.is_tied = len(covariance) > 1 and bool((covariance == covariance[0]).all())
+        factor = np.linalg.cholesky(covariance[:1] if self.is_tied else covariance)
+        self.factor = np.broadcast_to(factor, covariance.shape)
+        self.whitening = np.broadcast_to(np.linalg.inv(factor), covariance.shape)
         log_determinant = np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
         self.constant = -0.5 * mean.shape[1] * math.log(2 * math.pi) - log_determinant
 
@@ -211,6 +214,13 @@ class _Densities:
         return value
 
     def _of_complete(self, cells: FloatArray) -> FloatArray:
+        if self.is_tied and (len(cells) == 1 or cells.strides[0] == 0):
+            # Leaves that share their covariance and read the same cells: whiten the rows once, not once per leaf.
+            from scipy.spatial.distance import cdist  # takes a tenth of a second, which single networks can spare
+
+            whitening = self.whitening[0].T
+            rows, centres = (cells[0] - self.mean[0]) @ whitening, (self.mean - self.mean[0]) @ whitening
+            return np.asarray(self.constant[:, None] - 0.5 * cdist(centres, rows, "sqeuclidean"))
         z = (cells - self.mean[:, None]) @ self.whitening.mT
         return np.asarray(self.constant[:, None] - 0.5 * np.einsum("lnd,lnd->ln", z, z))
 
