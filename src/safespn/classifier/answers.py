@@ -181,7 +181,7 @@ class AnswersMixin(PredictionsMixin):
         -----
         AuditWarning
         """
-        ours, theirs = self._rival_predictions(X, reference)
+        ours, theirs = self._predictions_of_both(X, reference)
         return draw_disagreeing(ours, theirs, n, as_generator(random_state))
 
     def audit(
@@ -220,7 +220,7 @@ class AnswersMixin(PredictionsMixin):
         Audit
             With ``difference``, ``interval``, ``n_disagreeing``; printed, it is one sentence.
         """
-        ours, theirs = self._rival_predictions(X, reference)
+        ours, theirs = self._predictions_of_both(X, reference)
         drawn = np.asarray(rows)
         if drawn.ndim != 1 or (len(drawn) and drawn.dtype.kind not in "iu"):
             raise ValueError(f"rows must be a list of row numbers, got {drawn.dtype} of shape {drawn.shape}")
@@ -230,7 +230,7 @@ class AnswersMixin(PredictionsMixin):
         codes = codes_of(given, self.classes_, drawn)
         return audit_predictions(ours, theirs, drawn.astype(np.intp), codes, len(self.classes_), confidence, look)
 
-    def _rival_predictions(self, X: ArrayLike, reference: Any) -> tuple[IntArray, IntArray]:
+    def _predictions_of_both(self, X: ArrayLike, reference: Any) -> tuple[IntArray, IntArray]:
         """Codes of the classes that this classifier and the reference predict."""
         check_is_fitted(self)
         other = self.supervised_ if reference is None else reference

@@ -14,7 +14,7 @@ from safespn.class_networks.candidate import Settings as NetworkSettings
 from safespn.class_networks.families import AUTO, FAMILIES
 from safespn.decisions import RULES
 from safespn.safety.method import Method
-from safespn.safety.pipeline import Settings
+from safespn.safety.pipeline import FitSettings
 
 if TYPE_CHECKING:
     from safespn.classifier import SafeSPNClassifier
@@ -48,13 +48,13 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-def settings_of(classifier: SafeSPNClassifier) -> Settings:
+def settings_of(classifier: SafeSPNClassifier) -> FitSettings:
     """What a fit with these parameters learns."""
     families, single = _families(classifier.network)
     if classifier.safety == "mcp" or classifier.objective == "discriminative":
         # The paper's algorithm and conditional likelihoods are those of one network.
         families, single = families if single else ("blocks",), True
-    return Settings(
+    return FitSettings(
         families=families,
         single=single,
         networks=NetworkSettings(

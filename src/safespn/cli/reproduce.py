@@ -13,7 +13,7 @@ from safespn.cli import reproduce_options as own
 from safespn.cli.console import Reporter
 from safespn.experiments.outputs import Reproduction
 from safespn.experiments.reproduce import reproduce as reproduce_experiments
-from safespn.experiments.runner import Settings
+from safespn.experiments.runner import TrialSettings
 from safespn.experiments.suite import Plan, reproduce_suite
 from safespn.experiments.suite_protocol import PROTOCOL
 from safespn.foundation.atomic_files import atomic_write
@@ -72,7 +72,7 @@ def reproduce(
     else:
         own.check_none_given(what, {"--tables": tables, "--methods": methods})
         folder, names = None if data_dir is None else str(data_dir), own.data_sets_of(data_sets)
-        n_trials, settings = trials or own.PAPER_TRIALS, Settings(seed, split)
+        n_trials, settings = trials or own.PAPER_TRIALS, TrialSettings(seed, split)
         made = _run_paper(what, output, n_trials, jobs, folder, names, settings, reporter)
     reporter.result(f"results: {output / 'index.html'}", {})
     if made.missing:
@@ -87,7 +87,7 @@ def _run_paper(
     jobs: int,
     folder: str | None,
     names: Sequence[str],
-    settings: Settings,
+    settings: TrialSettings,
     reporter: Reporter,
 ) -> Reproduction:
     with reporter.progress(f"{trials} trials of each data set") as progress:
