@@ -7,6 +7,9 @@ PYTEST := -m pytest -n auto --dist loadgroup
 SMOKE := -m 'not slow' tests/test_import.py tests/test_classifier_files.py tests/contract/test_leaf_families.py \
 	tests/engine/test_kernels.py tests/network tests/tables tests/plotting tests/rows/test_dask.py \
 	tests/cli/test_fit_predict.py
+# What else is needed to run most lines once.
+MORE := tests/answers tests/cli tests/experiments tests/foundation tests/learning tests/queries tests/report tests/safety \
+	tests/structure_learning tests/test_classifier.py tests/test_decisions.py
 export OMP_NUM_THREADS ?= 1
 # The tests start many processes: without bytecode on disk each of them compiles every library anew, for seconds.
 export PYTHONDONTWRITEBYTECODE :=
@@ -19,11 +22,11 @@ demo: .venv/installed
 test: .venv/installed
 	$(BIN)/python $(PYTEST)
 
-# All but the slow tests with the newest Python, which counts lines at hardly any cost: the share of the lines that they
+# The quick tests and more with the newest Python, which counts lines at hardly any cost: the share of the lines that they
 # run, which must not fall below the floor in pyproject.toml.
 coverage: .venv-$(NEWEST)/installed
 	.venv-$(NEWEST)/bin/coverage erase
-	COVERAGE_CORE=sysmon .venv-$(NEWEST)/bin/python -m coverage run $(PYTEST) -m 'not slow'
+	COVERAGE_CORE=sysmon .venv-$(NEWEST)/bin/python -m coverage run $(PYTEST) $(SMOKE) $(MORE)
 	.venv-$(NEWEST)/bin/coverage combine --quiet
 	.venv-$(NEWEST)/bin/coverage report --skip-covered --skip-empty --sort=cover
 
