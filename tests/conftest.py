@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from safespn.engine import backends
+from tests.processes import COMMAND, call
 
 # A shell that runs the tests in the background ignores interrupts, and processes started here would inherit that.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -28,6 +29,15 @@ def _one_backend_per_test(monkeypatch):
     monkeypatch.setattr(backends._State, "loaded", False)
     monkeypatch.setattr(backends._State, "work_in_numpy", float("-inf"))
     monkeypatch.delenv("SAFESPN_ENGINE", raising=False)
+
+
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory):
+    """The demo, run once as a process, and the folder where it ran; whoever asks for it is of the group "demo"."""
+    if not COMMAND.exists():
+        pytest.skip("the command safespn is not installed")
+    folder = tmp_path_factory.mktemp("demo")
+    return call("demo", folder=folder), folder
 
 
 @pytest.fixture(params=["numpy", "compiled"])

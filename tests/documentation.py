@@ -67,8 +67,11 @@ def blocks(text: str) -> list[Block]:
     return [Block(found[1], found[2], found.start(2), found.end(2)) for found in FENCE.finditer(text)]
 
 
-def run_page(text: str, name: str) -> Iterator[Shown]:
-    """Run the blocks of a page in the present folder; yields every output that the page shows."""
+def run_page(text: str, name: str, printed_before: dict[str, str] | None = None) -> Iterator[Shown]:
+    """Run the blocks of a page in the present folder; yields every output that the page shows.
+
+    Commands in ``printed_before`` are not run again: it has what they have printed.
+    """
     # Pages speak of a table of the reader's own.
     patients(150, 80).to_csv("patients.csv", index=False)
     patients(20, 0, seed=1).to_csv("new.csv", index=False)
@@ -77,7 +80,7 @@ def run_page(text: str, name: str) -> Iterator[Shown]:
     printed = None
     for block in blocks(text):
         if block.kind == "console":
-            yield from _run_commands(block)
+            yield from _run_commands(block, printed_before or {})
         elif block.kind == "python":
             # Moved down to its own lines, so that tracebacks name those of the page.
             code = "\n" * text.count("\n", 0, block.start) + block.text
@@ -94,9 +97,10 @@ def run_page(text: str, name: str) -> Iterator[Shown]:
             raise AssertionError(f"{name}: a block is neither python, console nor text: {block.text}")
 
 
-def _run_commands(block: Block) -> Iterator[Shown]:
+def _run_commands(block: Block, printed_before: dict[str, str]) -> Iterator[Shown]:
     for found in re.finditer(r"^\$ (.*\n)((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
-        status, printed = _run(found[1].strip())
+        command = found[1].strip()
+        status, printed = (0, printed_before[command]) if command in printed_before else _run(command)
         assert status == 0, f"status {status} of {found[1]}{printed}"
         if found[2]:
             yield Shown(block.start + found.start(2), block.start + found.end(2), found[2], printed)

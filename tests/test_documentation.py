@@ -92,12 +92,23 @@ def test_pages_are_renewed(shown, printed, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_page(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.xdist_group("demo")] if "$ safespn demo\n" in page.read_text() else [])
+        for page in WITH_CODE
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_page(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     # A reader has scikit-learn's data sets only.
     monkeypatch.delenv("SAFESPN_DATA", raising=False)
-    for part in run_page(page.read_text(encoding="utf-8"), str(page)):
+    text, printed_before = page.read_text(encoding="utf-8"), {}
+    if "$ safespn demo\n" in text:
+        done, _ = request.getfixturevalue("demo_run")
+        printed_before["safespn demo"] = done.stderr + done.stdout
+    for part in run_page(text, str(page), printed_before):
         assert part.true, f"the page shows\n{part.shown}\nbut its code prints\n{part.printed}"
 
 

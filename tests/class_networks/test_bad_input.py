@@ -136,3 +136,14 @@ def test_equal_rows_of_different_classes():
     y = np.concatenate([labels([8, 8]), np.arange(20) % 2])
     clf = fit(cells, y)
     assert clf.predict_proba(cells[-1:])[0, 0] == pytest.approx(0.5, abs=0.25)
+
+
+@pytest.mark.slow
+def test_many_more_columns_than_rows():
+    generator = np.random.default_rng(0)
+    classes = np.arange(60) % 2
+    X = generator.normal(size=(60, 2_000)) + 2.0 * classes[:, None] * (np.arange(2_000) < 50)
+    clf = SafeSPNClassifier(random_state=0).fit(X, np.where(np.arange(60) < 20, classes, -1))
+    assert clf.safety_.certified
+    assert np.isfinite(clf.score_samples(X)).all()
+    assert (clf.predict(X[20:]) == classes[20:]).mean() > 0.6

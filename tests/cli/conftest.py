@@ -73,6 +73,14 @@ def refused(command, tmp_path):
 
 
 @pytest.fixture
+def few_labels_file(tmp_path):
+    """A table whose report is quick: two labels of a class can be held out twice only."""
+    path = tmp_path / "few.csv"
+    patients(60, 5).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
 def table_file(tmp_path):
     path = tmp_path / "patients.csv"
     patients().to_csv(path, index=False)

@@ -268,13 +268,11 @@ def test_unwritable_output(refused, model_file, table_file, tmp_path):
 
 
 @pytest.mark.slow
-def test_device_that_is_full(command, model_file, table_file, tmp_path):
-    small = tmp_path / "small.csv"
-    patients(60, 30).to_csv(small, index=False)
+def test_device_that_is_full(command, model_file, table_file, few_labels_file, tmp_path):
     for arguments in (
         ("predict", model_file, table_file, "-o", "/dev/full"),
-        ("fit", small, "-t", "outcome", *ONE_NETWORK, "-o", "/dev/full"),
-        ("fit", small, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "--report", "/dev/full"),
+        ("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, "-o", "/dev/full"),
+        ("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "--report", "/dev/full"),
     ):
         status, _, err = command(*arguments, "--quiet")
         assert status == 2

@@ -74,7 +74,7 @@ def test_python_and_the_command_line_make_the_same_model_of_the_same_table(comma
 
 @pytest.mark.slow
 def test_names_of_rows_are_carried_to_predictions_and_reports(command, refused, tmp_path):
-    frame = patients(60, 30)
+    frame = patients(60, 5)
     frame["id"] = [f"{number:03d}" if number % 2 else f"=p{number}" for number in range(len(frame))]
     path, model, out = tmp_path / "t.csv", tmp_path / "model", tmp_path / "out.csv"
     frame.to_csv(path, index=False)
@@ -141,11 +141,10 @@ def test_json_for_scripts(command, table_file, tmp_path):
 
 
 @pytest.mark.slow
-def test_equal_seeds_give_equal_files(command, table_file, tmp_path):
-    patients(60, 30).to_csv(tmp_path / "small.csv", index=False)
+def test_equal_seeds_give_equal_files(command, table_file, few_labels_file, tmp_path):
     for name in "ab":
         assert command("fit", table_file, "-t", "outcome", "-o", tmp_path / name, "-q")[0] == 0
-        files = (tmp_path / "small.csv", "-o", tmp_path / f"{name}.small", "--report", tmp_path / f"{name}.html")
+        files = (few_labels_file, "-o", tmp_path / f"{name}.small", "--report", tmp_path / f"{name}.html")
         assert command("fit", *files, "-t", "outcome", *ONE_NETWORK, "-q")[0] == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
@@ -254,7 +253,7 @@ def test_models_saved_from_python_predict_too(command, tmp_path):
 
 
 def test_a_table_without_unlabelled_rows(command, tmp_path):
-    patients(60, 60).to_csv(tmp_path / "t.csv", index=False)
+    patients(5, 5).to_csv(tmp_path / "t.csv", index=False)
     status, out, _ = command(
         *("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "--report", tmp_path / "r")
     )
@@ -301,12 +300,12 @@ def test_class_weights_change_probabilities(command, table_file, tmp_path):
     assert means[2] != means[0]
 
 
-def test_with_a_report_the_summary_says_how_good_predictions_are(command, table_file, tmp_path):
+def test_with_a_report_the_summary_says_how_good_predictions_are(command, few_labels_file, tmp_path):
     files = ("-o", tmp_path / "m", "--report", tmp_path / "r.html")
-    status, out, _ = command("fit", table_file, "-t", "outcome", "--network", "blocks", *files)
+    status, out, _ = command("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, *files)
     assert status == 0
     assert "always guessing 'ill' is right in" in out or "always guessing 'well' is right in" in out
     assert "held-out labelled rows" in out
-    status, out, _ = command("fit", table_file, "-t", "outcome", "--network", "blocks", *files, "--json", "-q")
+    status, out, _ = command("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, *files, "--json", "-q")
     assert "always guessing" in json.loads(out)["quality"]
     assert "unlabelled rows" in json.loads(out)["unlabelled_rows"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tests.cli.conftest import ONE_NETWORK, patients
-
-COMMAND = Path(sys.executable).parent / "safespn"
+from tests.processes import COMMAND, call
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,25 +21,21 @@ pytestmark = [
 ]
 
 
-def call(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"}
-    )
-
-
-def test_demo_ends_with_a_summary_and_a_report(tmp_path):
-    done = call("demo", folder=tmp_path)
+@pytest.mark.xdist_group("demo")
+def test_demo_ends_with_a_summary_and_a_report(demo_run):
+    done, folder = demo_run
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith("report: report.html")
     assert "accuracy" in done.stdout
     assert "certified            yes" in done.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert "Predicting diagnosis" in (tmp_path / "report.html").read_text()
+    assert [path.name for path in folder.iterdir()] == ["report.html"]
+    assert "Predicting diagnosis" in (folder / "report.html").read_text()
 
 
 def test_fit_and_predict(tmp_path):
-    patients().to_csv(tmp_path / "t.csv", index=False)
-    fit = call("fit", "t.csv", "--target", "outcome", "-o", "m.safespn", "--report", "r.html", folder=tmp_path)
+    patients(120, 5).to_csv(tmp_path / "t.csv", index=False)
+    files = ("-o", "m.safespn", "--report", "r.html")
+    fit = call("fit", "t.csv", "--target", "outcome", *files, *ONE_NETWORK, folder=tmp_path)
     assert fit.returncode == 0, fit.stderr
     predict = call("predict", "m.safespn", "t.csv", "-o", "out.csv", folder=tmp_path)
     assert predict.returncode == 0, predict.stderr

@@ -35,7 +35,7 @@ def test_results_come_in_order_however_long_they_take():
         time.sleep(0.02 if number % 3 == 0 else 0)
         return number
 
-    assert list(in_order(slow_first, range(20), 4)) == list(range(20))
+    assert list(in_order(slow_first, 4, range(20))) == list(range(20))
 
 
 def test_an_error_in_a_thread_reaches_the_caller():
@@ -45,7 +45,7 @@ def test_an_error_in_a_thread_reaches_the_caller():
         return number
 
     with pytest.raises(ValueError, match="block 5"):
-        list(in_order(fail, range(100), 3))
+        list(in_order(fail, 3, range(100)))
 
 
 def test_blas_is_limited_by_many_threads_at_once_and_set_free_afterwards():
@@ -56,7 +56,7 @@ def test_blas_is_limited_by_many_threads_at_once_and_set_free_afterwards():
             time.sleep(0.001 * (number % 3))
             return set(blas_threads()) <= {1}
 
-    assert all(in_order(inside, range(30), 4))
+    assert all(in_order(inside, 4, range(30)))
     assert blas_threads() == before
 
 

@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from safespn.exceptions import ResultsMismatchError
 from safespn.experiments import runner
-from safespn.experiments.runner import Settings, run_trials
+from safespn.experiments.runner import TrialSettings, run_trials
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def calls(monkeypatch):
 
 
 def test_finished_trials_are_not_run_again(iris, calls, tmp_path):
-    first = run_trials([iris], 3, ("table2",), tmp_path, Settings())
+    first = run_trials([iris], 3, ("table2",), tmp_path, TrialSettings())
     progress = []
-    again = run_trials([iris], 5, ("table2",), tmp_path, Settings(), progress=lambda *now: progress.append(now))
+    again = run_trials([iris], 5, ("table2",), tmp_path, TrialSettings(), progress=lambda *now: progress.append(now))
     assert len(calls) == 5
     assert again["iris"][:3] == first["iris"]
     assert progress == [(3, 5), (4, 5), (5, 5)]
@@ -40,29 +40,29 @@ def test_finished_trials_are_not_run_again(iris, calls, tmp_path):
 
 
 def test_another_table_is_added_to_what_is_there(iris, calls, tmp_path):
-    run_trials([iris], 1, ("table2",), tmp_path, Settings())
-    both = run_trials([iris], 1, ("table2", "table3"), tmp_path, Settings())
+    run_trials([iris], 1, ("table2",), tmp_path, TrialSettings())
+    both = run_trials([iris], 1, ("table2", "table3"), tmp_path, TrialSettings())
     assert set(both["iris"][0]) == {"table2", "table3"}
 
 
 def test_a_damaged_trial_is_run_again(iris, calls, tmp_path):
-    run_trials([iris], 2, ("table2",), tmp_path, Settings())
+    run_trials([iris], 2, ("table2",), tmp_path, TrialSettings())
     path = tmp_path / "iris" / "0001.json"
     path.write_text(path.read_text()[:40])
-    assert len(run_trials([iris], 2, ("table2",), tmp_path, Settings())["iris"]) == 2
+    assert len(run_trials([iris], 2, ("table2",), tmp_path, TrialSettings())["iris"]) == 2
     assert len(calls) == 3
     assert "table2" in json.loads(path.read_text())["scores"]
 
 
-@pytest.mark.parametrize("other", [Settings(seed=1), Settings(split="fixed")])
+@pytest.mark.parametrize("other", [TrialSettings(seed=1), TrialSettings(split="fixed")])
 def test_trials_of_other_settings_are_not_mixed_in(iris, calls, tmp_path, other):
-    run_trials([iris], 1, ("table2",), tmp_path, Settings())
+    run_trials([iris], 1, ("table2",), tmp_path, TrialSettings())
     with pytest.raises(ResultsMismatchError, match=r"0000\.json holds a trial with .* choose another output folder"):
         run_trials([iris], 1, ("table2",), tmp_path, other)
 
 
 def test_trials_depend_on_their_number_only(iris, calls, tmp_path):
-    several = run_trials([iris], 2, ("table2",), tmp_path / "a", Settings())
-    one = run_trials([iris], 1, ("table2",), tmp_path / "b", Settings())
+    several = run_trials([iris], 2, ("table2",), tmp_path / "a", TrialSettings())
+    one = run_trials([iris], 1, ("table2",), tmp_path / "b", TrialSettings())
     assert several["iris"][0] == one["iris"][0]
     assert not np.isclose(several["iris"][0]["table2"]["method"]["f1"], several["iris"][1]["table2"]["method"]["f1"])

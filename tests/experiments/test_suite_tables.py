@@ -9,7 +9,7 @@ pytest.importorskip("pandas", reason="needs the extra [cli]")
 import pandas as pd
 
 from safespn.experiments.comparison import friedman_p_value
-from safespn.experiments.outputs import Table
+from safespn.experiments.outputs import ResultTable
 from safespn.experiments.suite_description import describe
 from safespn.experiments.suite_gains import gain_sentence, gain_table, gains, gains_by_table, prediction_table
 from safespn.experiments.suite_plots import curves
@@ -38,7 +38,7 @@ ACCURACY = {
 }
 
 
-def cells(table: Table):
+def cells(table: ResultTable):
     return {row[0]: dict(zip(table.header[1:], row[1:], strict=True)) for row in table.rows}
 
 
@@ -175,5 +175,5 @@ def test_purity_is_one_for_clusters_of_one_class_and_near_zero_without_any():
 
 
 def test_text_of_a_table_is_aligned():
-    table = Table("t", "Title", "note", ["method", "score"], [["a", "1.0"], ["longer", "10.0"]])
+    table = ResultTable("t", "Title", "note", ["method", "score"], [["a", "1.0"], ["longer", "10.0"]])
     assert table.text() == "Title\nmethod  score\na         1.0\nlonger   10.0"

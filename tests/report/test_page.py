@@ -8,10 +8,7 @@ from itertools import pairwise
 import pytest
 
 from safespn.cli.app import run
-from safespn.cli.demo import demo_table
-from safespn.report import collect_report, render_report
 from tests.cli.conftest import ONE_NETWORK, patients
-from tests.report.test_contents import fitted
 
 SECTIONS = [
     "fit", "comparison", "relevance", "densities", "queries", "disagreements", "unlikely", "quality", "safety",
@@ -20,7 +17,7 @@ SECTIONS = [
 
 
 # One process: each would fit the models of its own pages.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pages")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +38,10 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """Reports on a table of numbers, on a mixed one with gaps, and on one without unlabelled rows; a learning curve."""
+def pages(tmp_path_factory, demo_run):
+    """Reports of the demo, of a mixed table with gaps, and of one without unlabelled rows; a learning curve."""
     folder = tmp_path_factory.mktemp("pages")
-    table = demo_table(0)[0]
-    (folder / "numbers.html").write_text(render_report(collect_report(fitted(table), table)))
+    shutil.copy(demo_run[1] / "report.html", folder / "numbers.html")
     for name, frame in {"mixed": patients(), "labelled": patients(60, 60)}.items():
         frame.rename(columns={"age": "age <b>in years</b> " + "x" * 80}).to_csv(folder / f"{name}.csv", index=False)
         files = ["-o", str(folder / "m"), "--report", str(folder / f"{name}.html")]

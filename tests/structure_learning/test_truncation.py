@@ -4,7 +4,7 @@ import pytest
 from safespn import SPN, Product, learn_spn
 from safespn.structure_learning.describe import Describer
 from safespn.structure_learning.floors import variance_floors
-from safespn.structure_learning.learnspn import Settings, grow
+from safespn.structure_learning.learnspn import GrowthSettings, grow
 from safespn.structure_learning.table import prepare
 from safespn.structure_learning.truncation import depths_by_score, information_criterion
 from safespn.structure_learning.univariate import Regularisation, whole_table
@@ -20,7 +20,7 @@ def deep():
     ) + generator.normal(size=(400, 5))
     prepared = prepare(table, None, "gaussian")
     floors = variance_floors(prepared, 1e-3)
-    settings = Settings(5, None, 0.05, "cosine", "aic", 0)
+    settings = GrowthSettings(5, None, 0.05, "cosine", "aic", 0)
     plan = grow(whole_table(prepared), settings, Regularisation(floors, 1.0, 0.1))
     return plan, Describer(prepared, floors, 0.5, 1.0), table
 

@@ -124,7 +124,7 @@ def _add(voter: Voter, cells: FloatArray, subsets: BoolArray, total: FloatArray,
 
     threads = n_threads(len(cells) * len(subsets), n_jobs)
     ends = np.linspace(0, len(cells), threads + 1).astype(np.intp)
-    deque(in_order(run, [slice(*pair) for pair in pairwise(ends.tolist())], threads), maxlen=0)
+    deque(in_order(run, threads, [slice(*pair) for pair in pairwise(ends.tolist())]), maxlen=0)
 
 
 def normalised(log_weights: FloatArray) -> FloatArray:

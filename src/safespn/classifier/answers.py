@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,29 +12,18 @@ from safespn.answers.coalitions import CommitteePosteriors
 from safespn.answers.explanation import Explanation, explain_rows
 from safespn.answers.measurement import expected_entropy_drop
 from safespn.answers.suggestion import N_DRAWS, as_geometry, find_outliers, suggest_rows
+from safespn.classifier.predictions import PredictionsMixin
 from safespn.foundation.labels import as_labels, codes_of
 from safespn.foundation.randomness import as_generator
 from safespn.network.columns import Domain
-from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
-
-if TYPE_CHECKING:
-    from safespn.class_networks.committee import Committee
-    from safespn.spn import SPN
+from safespn.typing import ArrayLike, FloatArray, IntArray, RandomState
 
 
-class AnswersMixin:
+class AnswersMixin(PredictionsMixin):
     """Questions to a fitted classifier; their mathematics is in :mod:`safespn.answers`."""
 
-    classes_: AnyArray
     n_features_in_: int
-    n_jobs: int | None
     supervised_: Any
-    _committee: Committee
-
-    @property
-    def spn_(self) -> SPN:
-        """The density as one network."""
-        raise NotImplementedError
 
     def explain(
         self,
@@ -192,7 +181,7 @@ class AnswersMixin:
         -----
         AuditWarning
         """
-        ours, theirs = self._rival_predictions(X, reference)
+        ours, theirs = self._predictions_of_both(X, reference)
         return draw_disagreeing(ours, theirs, n, as_generator(random_state))
 
     def audit(
@@ -231,7 +220,7 @@ class AnswersMixin:
         Audit
             With ``difference``, ``interval``, ``n_disagreeing``; printed, it is one sentence.
         """
-        ours, theirs = self._rival_predictions(X, reference)
+        ours, theirs = self._predictions_of_both(X, reference)
         drawn = np.asarray(rows)
         if drawn.ndim != 1 or (len(drawn) and drawn.dtype.kind not in "iu"):
             raise ValueError(f"rows must be a list of row numbers, got {drawn.dtype} of shape {drawn.shape}")
@@ -241,11 +230,11 @@ class AnswersMixin:
         codes = codes_of(given, self.classes_, drawn)
         return audit_predictions(ours, theirs, drawn.astype(np.intp), codes, len(self.classes_), confidence, look)
 
-    def _rival_predictions(self, X: ArrayLike, reference: Any) -> tuple[IntArray, IntArray]:
+    def _predictions_of_both(self, X: ArrayLike, reference: Any) -> tuple[IntArray, IntArray]:
         """Codes of the classes that this classifier and the reference predict."""
         check_is_fitted(self)
         other = self.supervised_ if reference is None else reference
-        predicted = self.predict(X), other.predict(X)  # type: ignore[attr-defined]
+        predicted = self.predict(X), other.predict(X)
         ours, theirs = (codes_of(np.asarray(each), self.classes_) for each in predicted)
         return ours, theirs
 
@@ -255,8 +244,7 @@ class AnswersMixin:
 
     def _cells(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        cells: FloatArray = self._check_table(X, reset=False)[0]  # type: ignore[attr-defined]
-        return cells
+        return self._check_table(X, reset=False)[0]
 
     def _log_posteriors(self, cells: FloatArray) -> FloatArray:
         return self._committee.evaluate(cells, self.n_jobs)[1]

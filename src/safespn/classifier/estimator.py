@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from safespn.class_networks.candidate import Settings as NetworkSettings
 from safespn.class_networks.committee import Committee
-from safespn.class_networks.families import AUTO, FAMILIES
 from safespn.classifier.answers import AnswersMixin
 from safespn.classifier.decision_rules import learn_gains
 from safespn.classifier.files import load_classifier, save_classifier
-from safespn.classifier.input_validation import ColumnTypes, InputValidationMixin
+from safespn.classifier.input_validation import ColumnTypes
 from safespn.classifier.members import Members
-from safespn.decisions import RULES, decide, gains_of
+from safespn.classifier.parameters import CONSTRAINTS, method_of, settings_of
+from safespn.decisions import gains_of
 from safespn.foundation.class_weights import ClassWeight
-from safespn.foundation.lazy_frames import is_lazy, meta_of
 from safespn.foundation.randomness import as_generator
-from safespn.safety.method import Method
-from safespn.safety.pipeline import Settings, learn_safely
+from safespn.safety.pipeline import learn_safely
 from safespn.spn import SPN
-from safespn.typing import AnyArray, ArrayLike, FloatArray, IntArray, RandomState
-
-RELATIVE_FLOOR = 1e-4
+from safespn.typing import ArrayLike, RandomState
 
 
-class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # type: ignore[misc]
+class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
     """A semi-supervised classifier and density model that knows what its unlabelled rows did.
 
     Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
@@ -161,31 +153,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "objective": [StrOptions({"generative", "discriminative"})],
-        "safety": [StrOptions({"auto", "certified", "mcp", "none"})],
-        "soft_label_init": [StrOptions({"auto", "optimistic", "dirichlet"})],
-        "network": [StrOptions({"auto", *FAMILIES}), "array-like"],
-        "decision": [StrOptions(set(RULES)), "array-like"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "max_depth": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
-        "univariate": ["boolean"],
-        "pessimism": [Interval(Real, 0, 1, closed="both")],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
-        "variance_floor": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "prior_rows": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "unlabeled": "no_validation",
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
-        "sample_size": [Interval(Integral, 2, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "persist": [StrOptions({"auto", "rows", "labels", "nothing"})],
-        "checkpoint": [str, PathLike, None],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -271,33 +239,17 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
             Itself.
         """
         self._validate_params()
-        before = {name: value for name, value in vars(self).items() if name in ("n_features_in_", "feature_names_in_")}
-        try:
-            return self._fit(X, y, sample_weight, validation, column_types)
-        except BaseException:
-            # What checking the table has noted belongs to no model: a failed fit leaves the classifier as it was.
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
-
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        validation: tuple[ArrayLike, ArrayLike] | None,
-        column_types: ColumnTypes,
-    ) -> SafeSPNClassifier:
-        generator = as_generator(self.random_state)
-        rows, encoder, classes, held_out = self._validate_input(
-            X, y, sample_weight, validation, column_types, generator
-        )
-        if not isinstance(self.decision, str):
-            gains_of(self.decision, np.eye(len(classes)))  # complain before the work
-        method = self._method()
-        learned = learn_safely(rows, encoder.n_states, self._settings(), method, held_out, generator, self._log)
-        self._encoder, self.classes_ = encoder, classes
+        with self._attributes_of_input_restored():
+            generator = as_generator(self.random_state)
+            rows, encoder, classes, held_out = self._validate_input(
+                X, y, sample_weight, validation, column_types, generator
+            )
+            if not isinstance(self.decision, str):
+                gains_of(self.decision, np.eye(len(classes)))  # complain before the work
+            method, settings = method_of(self), settings_of(self)
+            learned = learn_safely(rows, encoder.n_states, settings, method, held_out, generator, self._log)
+            gains = learn_gains(self.decision, learned.safe, rows, self.n_jobs)
+        self._encoder, self.classes_, self._gains = encoder, classes, gains
         self._set_committee(learned.safe)
         self.soft_labels_ = learned.soft_labels
         self.history_, self.n_iter_ = learned.history, max(len(learned.history), 1)
@@ -305,7 +257,6 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         if not (isinstance(self.decision, str) and self.decision == "probable"):
             self.safety_ = self.safety_.about_most_probable_classes()
         self.notes_: dict[str, Any] = {}
-        self._gains = learn_gains(self.decision, self._committee, rows, self.n_jobs)
         self.supervised_ = self._with_committee(learned.supervised)
         return self
 
@@ -353,119 +304,6 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
     def _log(self, message: str) -> None:
         if self.verbose:
             sys.stderr.write(f"[{type(self).__name__}] {message}\n")
-
-    def _settings(self) -> Settings:
-        single = isinstance(self.network, str) and self.network != "auto"
-        families = (str(self.network),) if single else self._families()
-        if self.safety == "mcp" or self.objective == "discriminative":
-            # The paper's algorithm and conditional likelihoods are those of one network.
-            families, single = families if single else ("blocks",), True
-        return Settings(
-            families=families,
-            single=single,
-            networks=NetworkSettings(
-                relative_floor=RELATIVE_FLOOR if self.variance_floor == "auto" else float(self.variance_floor),
-                pseudo_rows=self.prior_rows,
-                max_depth=None if self.max_depth == "auto" else int(self.max_depth),
-                univariate=self.univariate,
-                n_jobs=self.n_jobs,
-            ),
-            sample_size=self.sample_size,
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-        )
-
-    def _families(self) -> tuple[str, ...]:
-        if isinstance(self.network, str):
-            return AUTO
-        families = tuple(dict.fromkeys(str(name) for name in self.network))
-        unknown = [name for name in families if name not in FAMILIES]
-        if unknown or not families:
-            known = ", ".join(map(repr, FAMILIES))
-            raise ValueError(f"network: expected 'auto', or one or several of {known}, got {self.network!r}")
-        return families
-
-    def _method(self) -> Method:
-        return Method(
-            safety="certified" if self.safety == "auto" else self.safety,
-            objective=self.objective,
-            soft_label_init=self.soft_label_init,
-            pessimism=self.pessimism,
-            confidence=self.confidence,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            batch_size=self.batch_size,
-        )
-
-    def joint_log_likelihood(self, X: ArrayLike) -> FloatArray:
-        """Log density of each row together with each class, ``log p(x, y=k)``, shape (n_rows, n_classes)."""
-        check_is_fitted(self)
-        if is_lazy(X):
-            return self._lazily("joint_log_likelihood", X, len(self.classes_))
-        table, _ = self._check_table(X, reset=False)
-        return self._committee.joint(table, self.n_jobs)
-
-    def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Log density of each row, ``log p(x)``, shape (n_rows,)."""
-        if is_lazy(X):
-            return self._lazily("score_samples", X)
-        return self._evaluate(X)[0]
-
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Log probability of each class given each row, shape (n_rows, n_classes).
-
-        A row of zero density under every class gets the class proportions.
-        """
-        if is_lazy(X):
-            return self._lazily("predict_log_proba", X, len(self.classes_))
-        return self._evaluate(X)[1]
-
-    def _evaluate(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Log density, shape (n_rows,), and log class posteriors, shape (n_rows, n_classes)."""
-        check_is_fitted(self)
-        table, _ = self._check_table(X, reset=False)
-        return self._committee.evaluate(table, self.n_jobs)
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Probability of each class given each row, shape (n_rows, n_classes)."""
-        if is_lazy(X):
-            return self._lazily("predict_proba", X, len(self.classes_))
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: ArrayLike) -> AnyArray:
-        """Class of each row by the rule of ``decision``; the most probable one by default."""
-        check_is_fitted(self)
-        if is_lazy(X):
-            return self._lazily("predict", X, dtype=self.classes_.dtype)
-        return np.asarray(self.classes_[self._decide(self.predict_log_proba(X))])
-
-    def _decide(self, log_posterior: FloatArray) -> IntArray:
-        """Numbers of the classes that the rule predicts."""
-        if isinstance(self.decision, str) and self.decision == "probable":
-            return np.asarray(log_posterior.argmax(axis=1))
-        return decide(np.exp(log_posterior), self._gains)
-
-    def _lazily(self, method: str, X: Any, n_columns: int | None = None, dtype: Any = np.float64) -> AnyArray:
-        """Promise what a method returns for the rows of a Dask collection, as a Dask array."""
-        check_is_fitted(self)
-        from safespn.classifier.dask_predictions import predict_lazily
-
-        validate_data(self, meta_of(X), reset=False, skip_check_array=True)
-        # What goes to the workers carries no soft labels.
-        promise: AnyArray = predict_lazily(self._with_committee(self._committee), method, X, n_columns, dtype)
-        return promise
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> tuple[FloatArray, AnyArray]:
-        """Draw ``n`` rows with their classes.
-
-        Categories that are numbers come as such, others as codes; ignored columns as what they always held, or NaN.
-        Without a ``random_state`` of its own it takes the classifier's.
-        """
-        check_is_fitted(self)
-        generator = as_generator(self.random_state if random_state is None else random_state)
-        cells = self.spn_.sample(n, random_state=generator)
-        cumulative = np.cumsum(np.exp(self._committee.evaluate(cells)[1]), axis=1)
-        codes = (generator.random((n, 1)) * cumulative[:, -1:] > cumulative).sum(axis=1)
-        return self._encoder.decode(cells), self.classes_[codes]
 
     def report(self, path: str | PathLike[str], X: ArrayLike, y: ArrayLike, **settings: Any) -> None:
         """Write a report on this fit as one HTML page; see :func:`safespn.report.write_report`.

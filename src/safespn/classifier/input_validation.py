@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ CheckedInput = tuple[PartitionedRows, TableEncoder, AnyArray, Validation | None]
 """Rows, how their columns were encoded, the classes, and rows to check with, if any."""
 ColumnTypes = Mapping[Any, str] | None
 """Types that callers declare, by name or number of the column."""
+OF_THE_INPUT = ("n_features_in_", "feature_names_in_")
+"""Attributes that scikit-learn sets when it checks a table."""
 
 
 class InputValidationMixin(SemiSupervisedMixin):
@@ -37,6 +40,18 @@ class InputValidationMixin(SemiSupervisedMixin):
     n_jobs: int | None
     persist: str
     _encoder: TableEncoder
+
+    @contextmanager
+    def _attributes_of_input_restored(self) -> Iterator[None]:
+        """Leave the estimator as it was if a fit fails: what checking the table has noted belongs to no model."""
+        before = {name: value for name, value in vars(self).items() if name in OF_THE_INPUT}
+        try:
+            yield
+        except BaseException:
+            for name in OF_THE_INPUT:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def _validate_input(
         self,
@@ -55,7 +70,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         labels = self._check_labels(y, len(table))
         classes, codes = encode_labels(labels, self.unlabeled)
         for doubt in label_doubts(classes, np.bincount(codes[codes >= 0]), len(codes)):
-            warnings.warn(doubt, LabelWarning, stacklevel=4)
+            warnings.warn(doubt, LabelWarning, stacklevel=3)
         factors = class_factors(self.class_weight, classes, np.bincount(codes[codes >= 0]))
         block = drop_weightless(RowBlock(table, codes, times_factors(weights, codes, factors)))
         held_out = self._validation_rows(validation, encoder, classes)

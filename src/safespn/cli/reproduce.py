@@ -2,93 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
 
 import typer
 
 from safespn.cli import options
+from safespn.cli import reproduce_options as own
 from safespn.cli.console import Reporter
-from safespn.datasets import NAMES
-from safespn.exceptions import DatasetNotFoundError
 from safespn.experiments.outputs import Reproduction
 from safespn.experiments.reproduce import reproduce as reproduce_experiments
-from safespn.experiments.runner import Settings
+from safespn.experiments.runner import TrialSettings
 from safespn.experiments.suite import Plan, reproduce_suite
-from safespn.experiments.suite_methods import available_fits
-from safespn.experiments.suite_protocol import BUDGETS, PROTOCOL
+from safespn.experiments.suite_protocol import PROTOCOL
 from safespn.foundation.atomic_files import atomic_write
 from safespn.report.render import render_experiments
 
 INCOMPLETE = 1
-PAPER_TRIALS, SUITE_TRIALS = 100, 5
 PAPER = (
     "The paper's experiments, reproduced",
     "Trapp, Madl, Peharz, Pernkopf and Trappl: Safe Semi-Supervised Learning of Sum-Product Networks (UAI 2017)",
 )
 SUITE = ("The wide comparison", "Many tables with few labels and many unlabelled rows, one protocol for all")
-_SUITE_PANEL = "Options of suite"
-_PAPER_PANEL = "Options of the paper's experiments"
 
 
 def reproduce(
-    what: Annotated[Literal["table2", "table3", "figure1", "all", "suite"], typer.Argument(help="What to make.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path("results"),
-    trials: Annotated[
-        int | None,
-        typer.Option(min=1, help="Trials for each data set.", show_default=f"{PAPER_TRIALS}; {SUITE_TRIALS} for suite"),
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            file_okay=False,
-            help="Folder of CSV files; otherwise the one that SAFESPN_DATA names, for suite SAFESPN_SUITE.",
-        ),
-    ] = None,
-    data_sets: Annotated[
-        str | None,
-        typer.Option(
-            metavar="iris,wine", help="Only these data sets.", show_default="all ten", rich_help_panel=_PAPER_PANEL
-        ),
-    ] = None,
-    split: Annotated[
-        Literal["new", "fixed"],
-        typer.Option(
-            help="A new test set for each trial, or one for all (the paper's standard errors suggest that).",
-            rich_help_panel=_PAPER_PANEL,
-        ),
-    ] = "new",
+    what: own.What,
+    output: own.Output = Path("results"),
+    trials: own.Trials = None,
+    jobs: own.Jobs = 1,
+    data_dir: own.DataDir = None,
+    data_sets: own.DataSets = None,
+    split: own.Split = "new",
     seed: options.Seed = 0,
-    tables: Annotated[
-        str | None,
-        typer.Option(
-            metavar="a,b", help="Only these tables of the folder.", show_default="all", rich_help_panel=_SUITE_PANEL
-        ),
-    ] = None,
-    budgets: Annotated[
-        str, typer.Option(metavar="20,100", help="Numbers of labels.", rich_help_panel=_SUITE_PANEL)
-    ] = ",".join(map(str, BUDGETS)),
-    methods: Annotated[
-        str | None,
-        typer.Option(metavar="safespn,rf", help="Only these.", show_default="all", rich_help_panel=_SUITE_PANEL),
-    ] = None,
-    comparators: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="CSV file of recorded trials, such as trials.csv.gz of another run: what it has is not run.",
-            rich_help_panel=_SUITE_PANEL,
-        ),
-    ] = None,
-    first_trial: Annotated[
-        int, typer.Option(min=0, help="Number of the first trial.", rich_help_panel=_SUITE_PANEL)
-    ] = 0,
+    tables: own.Tables = None,
+    budgets: own.Budgets = own.ALL_BUDGETS,
+    methods: own.Methods = None,
+    comparators: own.Comparators = None,
+    first_trial: own.FirstTrial = 0,
     quiet: options.Quiet = False,
 ) -> None:
     """Reproduce the tables and the figure of the paper, with its figures beside ours, or run the wide comparison.
@@ -106,25 +58,22 @@ def reproduce(
     - `safespn reproduce suite --data-dir tables --budgets 20,100 --jobs 2 -o results`
     """
     reporter = Reporter(quiet=quiet)
-    foreign = {"--data-sets": data_sets} if what == "suite" else {"--tables": tables, "--methods": methods}
-    for option, value in foreign.items():
-        if value is not None:
-            raise typer.BadParameter(f"{what} has no such option", param_hint=option)
     if what == "suite":
-        numbers = range(first_trial, first_trial + (trials or SUITE_TRIALS))
+        own.check_none_given(what, {"--data-sets": data_sets})
         plan = Plan(
-            _suite_folder(data_dir),
-            tables=_split(tables),
-            budgets=_numbers(budgets),
-            trials=numbers,
-            fits=_fits(methods),
+            own.suite_folder(data_dir),
+            tables=own.split_list(tables),
+            budgets=own.budgets_of(budgets),
+            trials=range(first_trial, first_trial + (trials or own.SUITE_TRIALS)),
+            fits=own.fits_of(methods),
             recorded=comparators,
         )
         made = _run_suite(plan, output, jobs, reporter)
     else:
-        folder = None if data_dir is None else str(data_dir)
-        names = NAMES if data_sets is None else _names(data_sets)
-        made = _run_paper(what, output, trials or PAPER_TRIALS, jobs, folder, names, Settings(seed, split), reporter)
+        own.check_none_given(what, {"--tables": tables, "--methods": methods})
+        folder, names = None if data_dir is None else str(data_dir), own.data_sets_of(data_sets)
+        n_trials, settings = trials or own.PAPER_TRIALS, TrialSettings(seed, split)
+        made = _run_paper(what, output, n_trials, jobs, folder, names, settings, reporter)
     reporter.result(f"results: {output / 'index.html'}", {})
     if made.missing:
         sys.stderr.write(f"safespn: incomplete, without {', '.join(made.missing)}\n")
@@ -138,7 +87,7 @@ def _run_paper(
     jobs: int,
     folder: str | None,
     names: Sequence[str],
-    settings: Settings,
+    settings: TrialSettings,
     reporter: Reporter,
 ) -> Reproduction:
     with reporter.progress(f"{trials} trials of each data set") as progress:
@@ -186,49 +135,6 @@ def _write_page(output: Path, made: Reproduction, heading: tuple[str, str], prot
     title, subtitle = heading
     page = render_experiments(made, title=title, subtitle=subtitle, protocol=protocol, command=command)
     atomic_write(output / "index.html", page.encode())
-
-
-def _suite_folder(data_dir: Path | None) -> Path:
-    named = os.environ.get("SAFESPN_SUITE", "")
-    folder = data_dir or (Path(named) if named else None)
-    if folder is None:
-        raise DatasetNotFoundError("suite needs a folder of tables: name it by --data-dir or SAFESPN_SUITE")
-    if not folder.is_dir():
-        raise DatasetNotFoundError(f"SAFESPN_SUITE names {folder}, which is no folder")
-    return folder
-
-
-def _split(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def _numbers(text: str) -> list[int]:
-    parts = _split(text)
-    wrong = [part for part in parts if not part.isdecimal() or int(part) == 0]
-    if wrong or not parts:
-        raise typer.BadParameter(
-            f"expected numbers of labels such as 20,100, got {wrong[0] if wrong else text!r}", param_hint="--budgets"
-        )
-    return sorted({int(part) for part in parts})
-
-
-def _fits(text: str | None) -> list[str]:
-    """Fits that supply the methods asked for; the supervised members come with the default."""
-    names = _split(text)
-    unknown = [name for name in names if name not in (*available_fits(), "supervised")]
-    if unknown:
-        raise typer.BadParameter(
-            f"{unknown[0]!r} is none of {', '.join([*available_fits(), 'supervised'])}", param_hint="--methods"
-        )
-    return list(dict.fromkeys("safespn" if name == "supervised" else name for name in names))
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(NAMES)}", param_hint="--data-sets")
-    return names
 
 
 def _summary(rows: Sequence[Sequence[str]]) -> str:

@@ -99,9 +99,8 @@ def statistics_after_update(
     weights: FloatArray | None = None,
     *,
     n_passes: int = 1,
-    n_jobs: int | None = None,
 ) -> tuple[Statistics, FloatArray, FloatArray]:
-    """Expected statistics at soft labels that are updated from the class joint of the same pass.
+    """Expected statistics at soft labels that are updated from the class joint of the same pass, in one thread.
 
     Returns
     -------
@@ -110,12 +109,11 @@ def statistics_after_update(
         The class joint as by :func:`log_joint`, and the updated soft labels.
     """
     backend = backends.choose(network.structure, len(table), n_passes)
-
-    def run(rows: slice) -> tuple[Statistics, FloatArray, FloatArray]:
-        of_rows = None if weights is None else weights[rows]
-        return backend.statistics_after_update(network, _features(network, table, rows), update.take(rows), of_rows)
-
-    statistics, joints, soft_labels = zip(*_over_blocks(run, network, table, backend, n_jobs), strict=True)
+    results = []
+    for rows in _blocks(network, table, backend):
+        features, of_rows = _features(network, table, rows), None if weights is None else weights[rows]
+        results.append(backend.statistics_after_update(network, features, update.take(rows), of_rows))
+    statistics, joints, soft_labels = zip(*results, strict=True)
     return reduce(Statistics.__add__, statistics), concatenate(joints), concatenate(soft_labels)
 
 
@@ -132,6 +130,11 @@ def _features(
     return network.features(cells, None if block_values is None else [values[rows] for values in block_values])
 
 
+def _blocks(network: BoundNetwork, table: AnyArray, backend: backends.Backend) -> list[slice]:
+    n_rows, size = len(table), backend.block_rows(network.structure)
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
 def _over_blocks(
     run: Callable[[slice], _Result],
     network: BoundNetwork,
@@ -140,7 +143,6 @@ def _over_blocks(
     n_jobs: int | None,
 ) -> Iterator[_Result]:
     """Yield ``run(rows)`` for consecutive blocks of rows, in order, however many threads compute them."""
-    n_rows, size = len(table), backend.block_rows(network.structure)
-    blocks = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-    threads = n_threads(n_rows, n_jobs) if backend.releases_gil and len(blocks) > 1 else 1
-    return in_order(run, blocks, threads)
+    blocks = _blocks(network, table, backend)
+    threads = n_threads(len(table), n_jobs) if backend.releases_gil and len(blocks) > 1 else 1
+    return in_order(run, threads, blocks)

@@ -14,7 +14,6 @@ from threadpoolctl import ThreadpoolController
 
 ROWS_FOR_THREADS = 50_000
 
-_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -36,20 +35,19 @@ def n_threads(n_rows: int, n_jobs: int | None) -> int:
     return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
 
 
-def in_order(run: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[_Result]:
-    """Yield ``run(item)`` for all items, in their order, however many threads compute them."""
-    return map(run, items) if n_threads == 1 else _in_threads(run, items, n_threads)
+def in_order(run: Callable[..., _Result], n_threads: int, *arguments: Iterable[Any]) -> Iterator[_Result]:
+    """Call a function with one of each of the arguments, as :func:`map` does, in threads; results keep their order."""
+    return map(run, *arguments) if n_threads == 1 else _in_threads(run, n_threads, zip(*arguments, strict=True))
 
 
-def _in_threads(run: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[_Result]:
+def _in_threads(run: Callable[..., _Result], n_threads: int, calls: Iterator[tuple[Any, ...]]) -> Iterator[_Result]:
     with ThreadPoolExecutor(n_threads) as pool:
-        # Only a few results wait at a time, so that memory does not grow with the number of items.
-        waiting = iter(items)
-        running = [pool.submit(run, item) for item in islice(waiting, 2 * n_threads)]
+        # Only a few results wait at a time, so that memory does not grow with the number of calls.
+        running = [pool.submit(run, *call) for call in islice(calls, 2 * n_threads)]
         try:
             while running:
                 yield running.pop(0).result()
-                running.extend(pool.submit(run, item) for item in islice(waiting, 1))
+                running.extend(pool.submit(run, *call) for call in islice(calls, 1))
         finally:
             for future in running:
                 future.cancel()

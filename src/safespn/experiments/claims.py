@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from safespn.experiments.comparison import compare
-from safespn.experiments.outputs import Table
+from safespn.experiments.outputs import ResultTable
 from safespn.experiments.tables import PAIRS, RANKED, Results, paper, ranks, scores_of
 
 
-def claims(results: Results) -> Table:
+def claims(results: Results) -> ResultTable:
     """Check each claim that the trials allow to check."""
     present = {table for trials in results.values() for trial in trials for table in trial}
     rows = []
@@ -18,7 +18,7 @@ def claims(results: Results) -> Table:
     if "table3" in present:
         rows += _of_table3(results)
     note = "Computed from the trials of this run. Data sets in brackets are those where a claim does not hold."
-    return Table("summary", "What the tables say", note, ["claim", "measured"], rows)
+    return ResultTable("summary", "What the tables say", note, ["claim", "measured"], rows)
 
 
 def _of_table2(results: Results) -> list[list[str]]:

@@ -14,7 +14,7 @@ from safespn.foundation.atomic_files import atomic_write
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table of text.
 
     Parameters
@@ -72,7 +72,7 @@ class Reproduction:
 
     Parameters
     ----------
-    tables : list of Table
+    tables : list of ResultTable
     pictures : dict
         Name -> Picture.
     missing : dict
@@ -81,7 +81,7 @@ class Reproduction:
         Processor time of the trials.
     """
 
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ResultTable] = field(default_factory=list)
     pictures: dict[str, Picture] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -93,7 +93,7 @@ def require_matplotlib() -> None:
         raise ModuleNotFoundError("the figures need matplotlib", name="matplotlib")
 
 
-def write_tables(folder: Path, tables: Sequence[Table]) -> None:
+def write_tables(folder: Path, tables: Sequence[ResultTable]) -> None:
     """Write tables as Markdown and CSV."""
     for table in tables:
         atomic_write(folder / f"{table.name}.md", table.markdown().encode())

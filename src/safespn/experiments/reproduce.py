@@ -15,7 +15,7 @@ from safespn.experiments import figure1, tables
 from safespn.experiments.claims import claims
 from safespn.experiments.outputs import Reproduction, require_matplotlib, write_picture, write_tables
 from safespn.experiments.rank_plot import RANK_NOTE, draw_ranks
-from safespn.experiments.runner import Settings, run_trials, seconds_of
+from safespn.experiments.runner import TrialSettings, run_trials, seconds_of
 from safespn.experiments.tables import RANKED, Results
 from safespn.foundation.atomic_files import atomic_write
 
@@ -36,7 +36,7 @@ def reproduce(
     n_jobs: int = 1,
     data_dir: str | None = None,
     names: Sequence[str] = NAMES,
-    settings: Settings | None = None,
+    settings: TrialSettings | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Reproduction:
     """Make a table, the figure or all of them, and write them to a folder.
@@ -51,7 +51,7 @@ def reproduce(
         Called with the number of finished trials and of all trials.
     """
     require_matplotlib()
-    settings = settings or Settings()
+    settings = settings or TrialSettings()
     folder.mkdir(parents=True, exist_ok=True)
     made = Reproduction()
     parts = PARTS[what]
@@ -95,7 +95,7 @@ def _write_tables(
     write_tables(folder, made.tables)
 
 
-def _write_raw(folder: Path, results: Results, settings: Settings) -> None:
+def _write_raw(folder: Path, results: Results, settings: TrialSettings) -> None:
     """Write the trials of each data set as one file, method by method: score -> list over trials."""
     for name, trials in results.items():
         gathered: dict[str, Any] = {}

@@ -106,7 +106,7 @@ def run_jobs(jobs: Sequence[Job], *, n_jobs: int = 1, progress: Progress = lambd
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrialSettings:
     """What decides the outcome of a trial of the paper besides its data and number.
 
     Parameters
@@ -125,7 +125,7 @@ def run_trials(
     n_trials: int,
     tables: tuple[str, ...],
     folder: Path,
-    settings: Settings,
+    settings: TrialSettings,
     *,
     n_jobs: int = 1,
     progress: Progress = lambda done, total: None,
@@ -164,7 +164,7 @@ def seconds_of(folder: Path) -> float:
     return sum(float(json.loads(path.read_text())["seconds"]) for path in sorted(folder.glob("*/*.json")))
 
 
-def _run_one(table: Bunch, trial: int, settings: Settings, tables: tuple[str, ...]) -> dict[str, Any]:
+def _run_one(table: Bunch, trial: int, settings: TrialSettings, tables: tuple[str, ...]) -> dict[str, Any]:
     codes = np.unique(table.target, return_inverse=True)[1]
     drawn = draw_trial(table.data, codes, trial, seed=settings.seed, fixed_split=settings.split == "fixed")
     return run_trial(drawn, tables)

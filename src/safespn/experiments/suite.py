@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from safespn.exceptions import DatasetNotFoundError
 from safespn.experiments import suite_gains, suite_plots, suite_tables
-from safespn.experiments.outputs import Picture, Reproduction, Table, require_matplotlib, write_picture, write_tables
+from safespn.experiments.outputs import (
+    Picture,
+    Reproduction,
+    ResultTable,
+    require_matplotlib,
+    write_picture,
+    write_tables,
+)
 from safespn.experiments.rank_plot import RANK_NOTE, draw_ranks
 from safespn.experiments.runner import Job, Progress, run_jobs, seconds_of
 from safespn.experiments.suite_description import data_table, describe
@@ -196,7 +203,7 @@ def _show(made: Reproduction, trials: pd.DataFrame, descriptions: pd.DataFrame, 
     write_tables(folder, made.tables)
 
 
-def _gain_tables(trials: pd.DataFrame, by_table: pd.DataFrame) -> list[Table]:
+def _gain_tables(trials: pd.DataFrame, by_table: pd.DataFrame) -> list[ResultTable]:
     return [
         suite_gains.gain_table(trials),
         suite_gains.prediction_table(by_table),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.cluster import KMeans
 
-from safespn.experiments.outputs import Table
+from safespn.experiments.outputs import ResultTable
 from safespn.experiments.suite_protocol import SuiteTable, draw_suite_trial, numbers_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def describe(table: SuiteTable) -> dict[str, float]:
     }
 
 
-def data_table(descriptions: pd.DataFrame, folder: Path) -> Table:
+def data_table(descriptions: pd.DataFrame, folder: Path) -> ResultTable:
     """Sizes of the tables and, where the folder's ``index.csv`` names them, their sources."""
     sources = _sources(folder)
     rows = [
@@ -61,7 +61,7 @@ def data_table(descriptions: pd.DataFrame, folder: Path) -> Table:
         "Rows without those of classes with fewer than ten. Base rate: share of the commonest class. Cluster purity is "
         "scaled: 0 is the base rate, 1 are k-means clusters of one class each."
     )
-    return Table("suite_data", "The tables", note, header, rows)
+    return ResultTable("suite_data", "The tables", note, header, rows)
 
 
 def _sources(folder: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from safespn.experiments.comparison import compare
-from safespn.experiments.outputs import Table
+from safespn.experiments.outputs import ResultTable
 from safespn.experiments.suite_results import complete, mean_by_table, name_of
 from safespn.foundation.scoring import HARM
 from safespn.typing import FloatArray
@@ -85,7 +85,7 @@ def gain_sentence(of_budget: pd.DataFrame, method: str) -> str:
     )
 
 
-def gain_table(trials: pd.DataFrame) -> Table:
+def gain_table(trials: pd.DataFrame) -> ResultTable:
     """Gains over labels only: means over tables, tests, and how often there was harm."""
     rows = []
     for method in COMPARED:
@@ -100,7 +100,7 @@ def gain_table(trials: pd.DataFrame) -> Table:
     )
     harm = ["harmed tables, > 1 point", "> 3 points", "harmed trials, > 1 point", "> 3 points"]
     header = ["method", "labels", "tables", "accuracy", "p", "log loss", "p", *harm]
-    return Table("suite_gains", "What the unlabelled rows did", note, header, rows)
+    return ResultTable("suite_gains", "What the unlabelled rows did", note, header, rows)
 
 
 def _gain_cells(found: Gains) -> list[str]:
@@ -151,7 +151,7 @@ def gains_by_table(trials: pd.DataFrame, descriptions: pd.DataFrame) -> pd.DataF
     return joined.sort_values(["table", "budget"], ignore_index=True)
 
 
-def gain_by_table_table(by_table: pd.DataFrame) -> Table:
+def gain_by_table_table(by_table: pd.DataFrame) -> ResultTable:
     """Show the gains on each table."""
     methods = [method for method in COMPARED if f"{method} accuracy" in by_table]
     rows = []
@@ -169,10 +169,10 @@ def gain_by_table_table(by_table: pd.DataFrame) -> Table:
         "in nats (positive is better)."
     )
     title = "What the unlabelled rows did, by table"
-    return Table("suite_gains_by_table", title, note, ["table", "labels", *header, *PREDICTORS.values()], rows)
+    return ResultTable("suite_gains_by_table", title, note, ["table", "labels", *header, *PREDICTORS.values()], rows)
 
 
-def prediction_table(by_table: pd.DataFrame) -> Table:
+def prediction_table(by_table: pd.DataFrame) -> ResultTable:
     """Rank correlations of the default's gains with what might predict them."""
     rows = []
     for budget, part in by_table.groupby("budget"):
@@ -190,7 +190,7 @@ def prediction_table(by_table: pd.DataFrame) -> Table:
         "needs all labels and describes the tables only."
     )
     header = ["predictor", "labels", "gain in accuracy", "p", "gain in log loss", "p"]
-    return Table("suite_predictors", "Where the unlabelled rows help", note, header, rows)
+    return ResultTable("suite_predictors", "Where the unlabelled rows help", note, header, rows)
 
 
 def _correlation(predictor: FloatArray, gain: FloatArray) -> tuple[str, str]:

@@ -25,13 +25,13 @@ FEWEST_ROWS_OF_CLASS = 10
 TEST_SHARE = 0.3
 MOST_TEST_ROWS = 2000
 MOST_TRAINING_ROWS = 3000
-SMALLEST_PROBABILITY = 1e-3
+CLIPPED_AT = 1e-3
 N_CALIBRATION_BINS = 10
 PROTOCOL = (
     f"Classes with fewer than {FEWEST_ROWS_OF_CLASS} rows are dropped; {100 * TEST_SHARE:.0f} % of the rows, "
     f"{MOST_TEST_ROWS:,} at most, are test rows, stratified; of the rest {MOST_TRAINING_ROWS:,} at most are used. The "
     "labels are drawn stratified, at least two per class; the other rows are unlabelled. A number of labels needs "
-    f"twice as many training rows. Probabilities are clipped at {SMALLEST_PROBABILITY} and scaled to sum one for "
+    f"twice as many training rows. Probabilities are clipped at {CLIPPED_AT} and scaled to sum one for "
     f"everyone; the calibration error is that of the most probable class in {N_CALIBRATION_BINS} equally wide bins. "
     "safespn sees the raw table, with its defaults; comparators see one-hot codes, medians for gaps and z-scores, with "
     "scikit-learn's settings except: 300 trees, two rows per leaf of extra trees, SVC calibrated by cross-validation, "
@@ -141,7 +141,7 @@ def suite_scores(probabilities: FloatArray, classes: IntArray, trial: SuiteTrial
     codes, n_classes = trial.table.codes[trial.test], trial.table.n_classes
     full = np.zeros((len(codes), n_classes))
     full[:, np.asarray(classes, dtype=np.intp)] = np.nan_to_num(probabilities)
-    full = np.clip(full, SMALLEST_PROBABILITY, None)
+    full = np.clip(full, CLIPPED_AT, None)
     full /= full.sum(axis=1, keepdims=True)
     predicted = full.argmax(axis=1)
     return {

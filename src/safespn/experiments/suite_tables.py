@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from safespn.experiments.comparison import average_ranks, compare, critical_difference, friedman_p_value
-from safespn.experiments.outputs import Table
+from safespn.experiments.outputs import ResultTable
 from safespn.experiments.suite_gains import gain_sentence
 from safespn.experiments.suite_results import (
     SCORES,
@@ -31,7 +31,7 @@ ROUNDING = 1e-6
 """A worst case, in nats, that is negative by less is one of rounding."""
 
 
-def budget_table(trials: pd.DataFrame, budget: int) -> Table:
+def budget_table(trials: pd.DataFrame, budget: int) -> ResultTable:
     """Means over tables, and average ranks, with one number of labels."""
     of_budget = trials[trials["budget"] == budget]
     methods = methods_in(of_budget)
@@ -55,7 +55,7 @@ def budget_table(trials: pd.DataFrame, budget: int) -> Table:
         f"ranks of the default beside the comparators, 1 is best. {_significance(ranked)}"
     )
     header = ["method", *SCORES.values(), *(f"rank, {name}" for name in SCORES.values())]
-    return Table(f"suite_{budget}", f"{budget} labels, {n_tables} tables", note, header, rows)
+    return ResultTable(f"suite_{budget}", f"{budget} labels, {n_tables} tables", note, header, rows)
 
 
 Ranks = tuple[list[str], FloatArray, float, float]
@@ -95,7 +95,7 @@ def _significance(ranked: dict[str, Ranks]) -> str:
     )
 
 
-def wins_table(trials: pd.DataFrame) -> Table:
+def wins_table(trials: pd.DataFrame) -> ResultTable:
     """Count tables on which the default does better, as well and worse than each other method."""
     rows = []
     for budget in budgets_in(trials):
@@ -111,7 +111,7 @@ def wins_table(trials: pd.DataFrame) -> Table:
         "Wilcoxon's signed-rank test over tables."
     )
     header = ["against", "labels", "tables", *(f"{cell}" for score in TIES for cell in (SCORES[score], "p"))]
-    return Table("suite_wins", "Wins, ties and losses", note, header, rows)
+    return ResultTable("suite_wins", "Wins, ties and losses", note, header, rows)
 
 
 def _counts(trials: pd.DataFrame, method: str, score: str) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def _counts(trials: pd.DataFrame, method: str, score: str) -> tuple[str, str]:
     return f"{wins} / {len(ours) - wins - losses} / {losses}", f"{compare(ours, theirs).p_value:.2g}"
 
 
-def seconds_table(trials: pd.DataFrame) -> Table:
+def seconds_table(trials: pd.DataFrame) -> ResultTable:
     """Processor time of a fit with its predictions."""
     budgets = budgets_in(trials)
     rows = []
@@ -135,10 +135,10 @@ def seconds_table(trials: pd.DataFrame) -> Table:
         if all(len(values) for values in seconds):
             rows.append([name_of(method), *(f"{v.median():.2f} / {v.mean():.2f} / {v.max():.1f}" for v in seconds)])
     note = "Seconds of processor time for a fit and the predictions of the test rows: median / mean / longest."
-    return Table("suite_seconds", "Processor time", note, ["method", *(f"{b} labels" for b in budgets)], rows)
+    return ResultTable("suite_seconds", "Processor time", note, ["method", *(f"{b} labels" for b in budgets)], rows)
 
 
-def suite_claims(trials: pd.DataFrame) -> Table:
+def suite_claims(trials: pd.DataFrame) -> ResultTable:
     """Say what the trials allow to say, with the measured figures."""
     rows = _of_certificates(trials)
     for budget in budgets_in(trials):
@@ -150,7 +150,7 @@ def suite_claims(trials: pd.DataFrame) -> Table:
                 rows.append([f"{budget} labels: what the unlabelled rows did{what}", sentence])
     rows += _ranks_over_budgets(trials)
     note = "Computed from the trials of this run; means over tables of means over trials."
-    return Table("summary", "What the comparison says", note, ["question", "measured"], rows)
+    return ResultTable("summary", "What the comparison says", note, ["question", "measured"], rows)
 
 
 def _of_certificates(trials: pd.DataFrame) -> list[list[str]]:

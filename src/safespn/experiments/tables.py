@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from safespn.experiments.comparison import average_ranks, compare, critical_difference
-from safespn.experiments.outputs import Table
+from safespn.experiments.outputs import ResultTable
 from safespn.foundation.scoring import standard_error
 from safespn.typing import FloatArray
 
@@ -94,7 +94,7 @@ def scores_of(results: Results, name: str, table: str, method: str, score: str) 
     return np.array(values, dtype=np.float64)
 
 
-def table1(data: Sequence[Bunch]) -> Table:
+def table1(data: Sequence[Bunch]) -> ResultTable:
     """Sizes of the data sets, the paper's and those really loaded."""
     rows = []
     for table in data:
@@ -108,14 +108,14 @@ def table1(data: Sequence[Bunch]) -> Table:
         "N rows, D features, K classes: as the paper prints them and as loaded. The files that the authors published "
         "differ from their table. Labelled rows are 2D+K, D without features of zero variance."
     )
-    return Table("table1", "Table 1. Data sets", note, header, rows)
+    return ResultTable("table1", "Table 1. Data sets", note, header, rows)
 
 
 def _place(source: str) -> str:
     return source if not source.endswith(".csv") else "file"
 
 
-def table2(results: Results) -> Table:
+def table2(results: Results) -> ResultTable:
     """Mean test log-likelihood."""
     note = (
         "Mean test log p(x, y) in nats per row ± standard error over trials; z-scored features. The first four columns "
@@ -127,7 +127,7 @@ def table2(results: Results) -> Table:
     return _table("table2", "Table 2. Test log-likelihood", note, results, TABLE2_METHODS, "log_likelihood", 2, printed)
 
 
-def table3(results: Results) -> list[Table]:
+def table3(results: Results) -> list[ResultTable]:
     """F1, and the other scores, of the classifiers."""
     methods = (*TABLE3_OURS, *TABLE3_OTHERS)
     f1 = (
@@ -166,7 +166,7 @@ def _table(
     score: str,
     digits: int,
     printed: Sequence[str] = (),
-) -> Table:
+) -> ResultTable:
     source = name.split("_")[0]
     rows, means = [], []
     for data_set in results:
@@ -177,7 +177,7 @@ def _table(
         rows.append([data_set, *cells, *(_mean(values, digits) for values in ours)])
     overall = np.array(means).mean(axis=0)
     rows.append(["mean", *("-" if np.isnan(value) else f"{value:.{digits}f}" for value in overall)])
-    return Table(name, title, note, ["data set", *(f"paper: {column}" for column in printed), *methods], rows)
+    return ResultTable(name, title, note, ["data set", *(f"paper: {column}" for column in printed), *methods], rows)
 
 
 def _mean(values: FloatArray, digits: int) -> str:
@@ -187,7 +187,7 @@ def _mean(values: FloatArray, digits: int) -> str:
     return f"{values.mean():.{digits}f}" + ("" if np.isinf(error) else f"±{error:.{digits}f}")
 
 
-def comparisons(results: Results, table: str) -> Table:
+def comparisons(results: Results, table: str) -> ResultTable:
     """Semi-supervised against supervised on each data set."""
     score, unit = ("log_likelihood", "nats") if table == "table2" else ("f1", "F1")
     rows = []
@@ -202,7 +202,7 @@ def comparisons(results: Results, table: str) -> Table:
         "correlation, and the harm rate, the share of trials that are worse by more than 0.01."
     )
     header = ["method", "against", "data set", "difference", "p", "effect", "harm rate"]
-    return Table(f"{table}_paired", f"Table {table[-1]}, semi-supervised against supervised", note, header, rows)
+    return ResultTable(f"{table}_paired", f"Table {table[-1]}, semi-supervised against supervised", note, header, rows)
 
 
 def ranks(results: Results, score: str) -> tuple[list[str], FloatArray, float]:
@@ -225,7 +225,7 @@ RANKED = {"f1": "F1", "f1_decision": "F1 by thresholds", "log_loss": "log loss"}
 """Scores by which methods are ranked."""
 
 
-def rank_table(results: Results) -> Table:
+def rank_table(results: Results) -> ResultTable:
     """Average ranks in F1 and in log loss."""
     by_score = {score: ranks(results, score) for score in RANKED}
     rows = []
@@ -236,4 +236,4 @@ def rank_table(results: Results) -> Table:
         "Average rank over the data sets of every semi-supervised method, 1 is best. Ranks that differ by less than "
         f"the critical difference of Nemenyi's test at 5 % ({differences}) do not differ significantly."
     )
-    return Table("ranks", "Average ranks", note, ["score", "method", "average rank"], rows)
+    return ResultTable("ranks", "Average ranks", note, ["score", "method", "average rank"], rows)

@@ -207,10 +207,11 @@ def _sorted_union(groups: Iterable[Sequence[Any]]) -> list[Any]:
 
 def count_numbers(values: Iterable[Any]) -> int:
     """Count the texts that are written like numbers."""
-    return sum(isinstance(value, str) and _is_number(value) for value in values)
+    return sum(isinstance(value, str) and is_numeric_text(value) for value in values)
 
 
-def _is_number(text: str) -> bool:
+def is_numeric_text(text: str) -> bool:
+    """Whether a text is written like a number."""
     try:
         float(text)
     except ValueError:
@@ -285,7 +286,7 @@ def _type_of_texts(name: Any, column: ColumnSummary) -> ColumnType:
     if are_dates(column.values):
         return ColumnType(title, "ignored", "dates")
     if column.mixes_numbers_and_texts:
-        text = next(value for value in column.values if not _is_number(value))
+        text = next(value for value in column.values if not is_numeric_text(value))
         raise ValueError(
             f"column {name!r} mixes numbers and text such as {shortened(text)!r}; put NaN where it marks missing "
             f"cells, or pass column_types={{{name!r}: 'categorical'}} or 'ignored'"

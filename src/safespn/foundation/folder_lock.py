@@ -9,10 +9,6 @@ from pathlib import Path
 NAME = "lock"
 
 
-class FolderInUseError(OSError):
-    """Somebody else uses the folder."""
-
-
 class FolderLock:
     """Hold a folder; the system sets it free when the process ends, however it ends.
 
@@ -23,7 +19,7 @@ class FolderLock:
 
     Raises
     ------
-    FolderInUseError
+    BlockingIOError
         If it is held already.
     """
 
@@ -63,5 +59,5 @@ def _lock(handle: int) -> None:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
         else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError) as error:
-        raise FolderInUseError("in use") from error
+    except PermissionError as error:  # what Windows says
+        raise BlockingIOError(error.errno, error.strerror) from error

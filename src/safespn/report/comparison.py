@@ -85,7 +85,7 @@ class Curves:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class HeldOutComparison:
     """Models on the same unseen rows, or the reason why they could not be compared.
 
     Parameters
@@ -171,7 +171,7 @@ class Comparison:
         return f"Whether the unlabelled rows helped, {self.n_rows} labelled rows cannot show: {size}."
 
 
-def compare(held_out: HeldOut, classes: list[str], gains: FloatArray, n_labelled: int) -> Comparison:
+def compare(held_out: HeldOut, classes: list[str], gains: FloatArray, n_labelled: int) -> HeldOutComparison:
     """Score all models by their posteriors of unseen rows.
 
     Parameters
@@ -180,7 +180,7 @@ def compare(held_out: HeldOut, classes: list[str], gains: FloatArray, n_labelled
         The rule by which all of them decide.
     """
     if held_out.reason:
-        return Comparison(n_labelled, classes=classes, reason=held_out.reason)
+        return HeldOutComparison(n_labelled, classes=classes, reason=held_out.reason)
     truth, rows = held_out.truth, np.arange(len(held_out.truth))
     decided = {name: decide(np.exp(values), gains) for name, values in held_out.log_posteriors.items()}
     right = {name: codes == truth for name, codes in decided.items()}
@@ -191,7 +191,7 @@ def compare(held_out: HeldOut, classes: list[str], gains: FloatArray, n_labelled
     confusion = np.zeros((len(classes), len(classes)), dtype=np.intp)
     np.add.at(confusion, (truth, decided[ALL_ROWS]), 1)
     ours = held_out.log_posteriors[ALL_ROWS]
-    return Comparison(
+    return HeldOutComparison(
         len(truth),
         held_out.n_folds,
         classes,

@@ -15,7 +15,7 @@ import sklearn
 from safespn import __version__
 from safespn.classifier import SafeSPNClassifier
 from safespn.foundation.labels import codes_of
-from safespn.report.comparison import Comparison, compare
+from safespn.report.comparison import HeldOutComparison, compare
 from safespn.report.features import MOST_COLUMNS, Relevance
 from safespn.report.held_out import predict_held_out
 from safespn.report.quality import Quality, look_at_quality
@@ -58,7 +58,7 @@ class Report:
     notes: list[str]
     warnings: list[str]
     safety: SafetyReport
-    comparison: Comparison
+    comparison: HeldOutComparison
     history: list[dict[str, Any]]
     soft_labels: FloatArray
     densities: list[FeatureDensity]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from safespn.report.charts import Chart, Mark
-from safespn.report.comparison import Comparison
+from safespn.report.comparison import HeldOutComparison
 from safespn.report.features import Relevance
 from safespn.report.held_out import ALL_ROWS, LABELS_ONLY
 from safespn.report.learning_curve import Evaluation, band
@@ -92,7 +92,7 @@ def soft_label_chart(soft_labels: FloatArray, classes: list[str]) -> Chart:
     )
 
 
-def calibration_chart(comparison: Comparison) -> Chart:
+def calibration_chart(comparison: HeldOutComparison) -> Chart:
     """Accuracy against confidence, of our models."""
     marks, texts = [], []
     shown = {name: colour for name, colour in OURS.items() if name in comparison.scores}
@@ -114,7 +114,7 @@ def calibration_chart(comparison: Comparison) -> Chart:
     )
 
 
-def threshold_charts(comparison: Comparison) -> list[Chart]:
+def threshold_charts(comparison: HeldOutComparison) -> list[Chart]:
     """ROC curve, and precision against recall, of the second of two classes."""
     curves = comparison.curves
     if curves is None:

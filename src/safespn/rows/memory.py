@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -65,19 +64,12 @@ class MemoryRows:
     def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
         """Run a task on every block; return the sum of the summaries and the new state of each block."""
         before = states or [None] * self.n_blocks
-        after: list[Any] = []
-
-        def summary(result: tuple[Any, Any]) -> Any:
-            after.append(result[1])
-            return result[0]
-
-        def work(which: int) -> tuple[Any, Any]:
-            return task(structure, self.blocks[which], before[which])
-
+        total, after = None, []
         with single_threaded_blas():
             threads = 1 if self.n_blocks == 1 else self.n_threads
-            summaries = map(summary, in_order(work, range(self.n_blocks), threads))
-            total = reduce(lambda ours, theirs: None if ours is None else add(ours, theirs), summaries)
+            for summary, state in in_order(partial(task, structure), threads, self.blocks, before):
+                total = summary if total is None else total + summary
+                after.append(state)
         return total, after
 
     def labelled(self) -> MemoryRows:

@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 
 from safespn.exceptions import CheckpointError, CheckpointWarning
 from safespn.foundation.folder_lock import NAME as LOCK_NAME
-from safespn.foundation.folder_lock import FolderInUseError, FolderLock
+from safespn.foundation.folder_lock import FolderLock
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.rows.blocks import BlockStates
 from safespn.safety.checkpoint_tasks import ReadSoftLabels, RowDigests, WriteSoftLabels
@@ -99,7 +99,7 @@ class Journal:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FolderLock(self.folder)
-        except FolderInUseError as error:
+        except BlockingIOError as error:
             raise CheckpointError(
                 f"checkpoint {self.folder}: another fit that still runs uses this folder; choose another one"
             ) from error

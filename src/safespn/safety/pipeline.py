@@ -27,7 +27,7 @@ from safespn.safety.supervised import fit_supervised
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """What is learned, and from how many rows; see :class:`safespn.SafeSPNClassifier`.
 
     Parameters
@@ -63,7 +63,7 @@ class Learned:
 def learn_safely(
     rows: PartitionedRows,
     n_states: Sequence[int],
-    settings: Settings,
+    settings: FitSettings,
     method: Method,
     validation: Validation | None,
     generator: np.random.Generator,
@@ -95,7 +95,7 @@ def learn_safely(
 def _fit_network(
     assembly: Assembly,
     rows: PartitionedRows,
-    settings: Settings,
+    settings: FitSettings,
     method: Method,
     validation: Validation | None,
     generator: np.random.Generator,

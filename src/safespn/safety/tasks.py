@@ -213,7 +213,7 @@ class CertifiedEStep(WithParameters):
             return EStepResult(assess(block, state, joint), None), state
         update = SoftLabelUpdate(state.reference, state.soft_labels, block.is_unlabelled, self.rule)
         statistics, joint, soft_labels = passes.statistics_after_update(
-            network, block.table, update, block.weights, n_passes=self.n_passes, n_jobs=1
+            network, block.table, update, block.weights, n_passes=self.n_passes
         )
         return EStepResult(assess(block, state, joint), statistics), RowState(state.reference, soft_labels)
 

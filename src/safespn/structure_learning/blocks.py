@@ -8,7 +8,7 @@ import numpy as np
 
 from safespn.network.leaves import MultivariateGaussian
 from safespn.network.leaves import family as leaf_family
-from safespn.structure_learning.univariate import SMALLEST_WEIGHT, Leaves, Slice
+from safespn.structure_learning.univariate import SMALLEST_WEIGHT, Slice, UnivariateLeaves
 from safespn.typing import FloatArray, IntArray
 
 
@@ -73,7 +73,7 @@ def floored_covariance(covariance: FloatArray, columns: IntArray, variance_floor
     return np.asarray(constrained[0, d:].reshape(d, d))
 
 
-def block_log_likelihood(part: Slice, leaves: Leaves, block: GaussianBlock) -> float:
+def block_log_likelihood(part: Slice, leaves: UnivariateLeaves, block: GaussianBlock) -> float:
     """Log-likelihood of a slice if its real columns are modelled by the block and the others by univariate leaves."""
     parameters = np.concatenate([block.mean, block.covariance.ravel()])[None]
     cells = part.real if part.real_observed is None else np.where(part.real_observed > 0, part.real, np.nan)

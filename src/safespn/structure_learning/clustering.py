@@ -10,9 +10,9 @@ from scipy.special import expit
 from safespn.structure_learning.univariate import (
     ROWS_OF_AN_ATOM,
     SMALLEST_WEIGHT,
-    Leaves,
     Regularisation,
     Slice,
+    UnivariateLeaves,
     repeats,
 )
 from safespn.typing import BoolArray, FloatArray, IntArray
@@ -31,7 +31,7 @@ class Mixtures:
 
     Parameters
     ----------
-    leaves : Leaves
+    leaves : UnivariateLeaves
         The first product of every mixture, then the second of every mixture.
     log_weights : array of shape (2 * n_mixtures,)
     second : array of shape (n_rows, n_mixtures)
@@ -40,7 +40,7 @@ class Mixtures:
         Of all rows, weighted.
     """
 
-    leaves: Leaves
+    leaves: UnivariateLeaves
     log_weights: FloatArray
     second: FloatArray
     log_likelihood: FloatArray
@@ -67,7 +67,7 @@ class Clusters:
         return np.nonzero(~self.second)[0], np.nonzero(self.second)[0]
 
 
-def find_two_clusters(part: Slice, single: Leaves, regularisation: Regularisation) -> Clusters | None:
+def find_two_clusters(part: Slice, single: UnivariateLeaves, regularisation: Regularisation) -> Clusters | None:
     """Fit a mixture of two products to the rows by EM, from the most promising of a few starts.
 
     The starts are: the two sides of the first principal component, the inner and the outer half, and for real columns
@@ -121,7 +121,9 @@ def looks_gaussian(part: Slice) -> bool:
     return bool(total * (skewness**2 / 6 + excess**2 / 24) < PLAIN_SHAPE)
 
 
-def _em(part: Slice, second: FloatArray, single: Leaves, regularisation: Regularisation, n_iterations: int) -> Mixtures:
+def _em(
+    part: Slice, second: FloatArray, single: UnivariateLeaves, regularisation: Regularisation, n_iterations: int
+) -> Mixtures:
     """Fit one mixture per column of ``second``, its start; all stop when none gains any more."""
     weights, total = part.weights[:, None], part.total
     previous = np.full(second.shape[1], -np.inf)
@@ -137,7 +139,7 @@ def _em(part: Slice, second: FloatArray, single: Leaves, regularisation: Regular
     return Mixtures(leaves, log_weights, second, previous)
 
 
-def _posterior(part: Slice, leaves: Leaves, log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _posterior(part: Slice, leaves: UnivariateLeaves, log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Posterior of the second product of each mixture, shape (n_rows, n_mixtures), and their log-likelihoods."""
     joint = part.log_density(leaves) + log_weights
     n_mixtures = joint.shape[1] // 2
@@ -145,7 +147,7 @@ def _posterior(part: Slice, leaves: Leaves, log_weights: FloatArray) -> tuple[Fl
     return expit(second - first), part.weights @ np.logaddexp(first, second)
 
 
-def _starts(part: Slice, single: Leaves, regularisation: Regularisation) -> BoolArray:
+def _starts(part: Slice, single: UnivariateLeaves, regularisation: Regularisation) -> BoolArray:
     """Two sides of the rows, one pair per column of the result."""
     residuals = part.residuals(single)
     if residuals.shape[1] > 1:
@@ -159,7 +161,7 @@ def _starts(part: Slice, single: Leaves, regularisation: Regularisation) -> Bool
     return np.array(starts if atom is None else [*starts, atom]).T
 
 
-def _atom(part: Slice, single: Leaves, regularisation: Regularisation) -> BoolArray | None:
+def _atom(part: Slice, single: UnivariateLeaves, regularisation: Regularisation) -> BoolArray | None:
     """Rows that hold the value, among the most frequent ones of real columns, whose own leaf would gain most."""
     best, chosen = 0.0, None
     for position in np.nonzero(part.repetitive)[0]:

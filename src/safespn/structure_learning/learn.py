@@ -14,7 +14,7 @@ from safespn.spn import SPN
 from safespn.structure_learning.dependence import BASES
 from safespn.structure_learning.describe import Describer
 from safespn.structure_learning.floors import variance_floors
-from safespn.structure_learning.learnspn import Settings, grow
+from safespn.structure_learning.learnspn import GrowthSettings, grow
 from safespn.structure_learning.plan import Plan
 from safespn.structure_learning.refine import Shrinkage, affordable_iterations, refine
 from safespn.structure_learning.table import LearningTable, prepare
@@ -129,7 +129,7 @@ def learn_spn(
     table = prepare(X, sample_weight, leaves)
     floors = variance_floors(table, variance_floor)
     regularisation = Regularisation(floors, pseudo_rows, category_prior)
-    settings = Settings(
+    settings = GrowthSettings(
         min_rows, max_depth, alpha, dependence, criterion, as_seed(random_state), multivariate, covariance_strength
     )
     learner = _Learner(settings, regularisation, weight_prior, truncate, refine_iterations)
@@ -143,7 +143,7 @@ def learn_spn(
 class _Learner:
     """The steps from a checked table to a network, with the settings of :func:`learn_spn`."""
 
-    settings: Settings
+    settings: GrowthSettings
     regularisation: Regularisation
     weight_prior: float
     truncate: str | None

@@ -11,7 +11,7 @@ from safespn.structure_learning.blocks import GaussianBlock, block_log_likelihoo
 from safespn.structure_learning.clustering import find_two_clusters, looks_gaussian
 from safespn.structure_learning.dependence import independent_groups
 from safespn.structure_learning.plan import Plan, plan_of
-from safespn.structure_learning.univariate import Leaves, Regularisation, Slice, among
+from safespn.structure_learning.univariate import Regularisation, Slice, UnivariateLeaves, among
 from safespn.typing import FloatArray, IntArray
 
 MOST_LEVELS = 100
@@ -21,7 +21,7 @@ PATIENCE = 3
 
 
 @dataclass(frozen=True)
-class Settings:
+class GrowthSettings:
     """How the tree is grown; see :func:`safespn.learn_spn`."""
 
     min_rows: float
@@ -34,7 +34,7 @@ class Settings:
     covariance_strength: float = 0.2
 
 
-def grow(part: Slice, settings: Settings, regularisation: Regularisation) -> Plan:
+def grow(part: Slice, settings: GrowthSettings, regularisation: Regularisation) -> Plan:
     """Learn the tree of a slice."""
     return _Grower(settings, regularisation).grow(part)
 
@@ -45,16 +45,16 @@ class _Origin:
 
     Parameters
     ----------
-    leaves : Leaves
+    leaves : UnivariateLeaves
         The part's own univariate leaves.
-    broader : Leaves
+    broader : UnivariateLeaves
         Those of the rows that its rows were chosen from.
     covariance : array or None
         Covariance of those rows' real columns, if blocks are in use.
     """
 
-    leaves: Leaves
-    broader: Leaves
+    leaves: UnivariateLeaves
+    broader: UnivariateLeaves
     covariance: FloatArray | None
 
     def part(self, part: Slice, columns: IntArray) -> _Origin:
@@ -143,7 +143,7 @@ class _Opened:
 
 @dataclass(frozen=True, eq=False)
 class _Grower:
-    settings: Settings
+    settings: GrowthSettings
     regularisation: Regularisation
 
     def grow(self, part: Slice) -> Plan:
@@ -225,7 +225,7 @@ class _Grower:
             return [part.columns]
         return independent_groups(part, settings.alpha, settings.dependence, settings.seed)
 
-    def _clusters(self, part: Slice, leaves: Leaves) -> list[IntArray]:
+    def _clusters(self, part: Slice, leaves: UnivariateLeaves) -> list[IntArray]:
         """Return the rows of two clusters, or nothing if one product of leaves does as well."""
         if part.n_columns == len(part.code_columns) == 1:
             return []  # a mixture of categorical leaves is a categorical leaf

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from safespn.structure_learning.blocks import GaussianBlock
-from safespn.structure_learning.univariate import ROWS_OF_AN_ATOM, Leaves, Slice
+from safespn.structure_learning.univariate import ROWS_OF_AN_ATOM, Slice, UnivariateLeaves
 from safespn.typing import BoolArray, FloatArray
 
 
@@ -24,7 +24,7 @@ class Plan:
         Its columns; without rows.
     total : float
         Weight of the rows that reached it.
-    leaves : Leaves
+    leaves : UnivariateLeaves
         The product of univariate leaves over its columns, fitted to its rows.
     broader_variance : array of shape (n_real_columns,)
         Variances of the rows that these rows were chosen from: what the leaves' variances are drawn towards.
@@ -40,7 +40,7 @@ class Plan:
 
     part: Slice
     total: float
-    leaves: Leaves
+    leaves: UnivariateLeaves
     broader_variance: FloatArray
     atoms: BoolArray
     children: tuple[Plan, ...] = field(default=())
@@ -57,8 +57,8 @@ class Plan:
 
 def plan_of(
     part: Slice,
-    leaves: Leaves,
-    broader: Leaves,
+    leaves: UnivariateLeaves,
+    broader: UnivariateLeaves,
     variance_floor: FloatArray,
     children: tuple[Plan, ...] = (),
     splits_rows: bool = False,
@@ -79,7 +79,7 @@ def plan_of(
     )
 
 
-def _atoms(part: Slice, leaves: Leaves, variance_floor: FloatArray) -> BoolArray:
+def _atoms(part: Slice, leaves: UnivariateLeaves, variance_floor: FloatArray) -> BoolArray:
     distance = np.abs(part.real - leaves.mean)
     if part.real_observed is None:
         seen = np.full(part.real.shape[1], part.total)

@@ -43,7 +43,7 @@ class Regularisation:
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class UnivariateLeaves:
     """Univariate leaves of K products; arrays have shape (K, number of columns or states)."""
 
     mean: FloatArray
@@ -51,9 +51,9 @@ class Leaves:
     rate: FloatArray
     log_probability: FloatArray
 
-    def of(self, product: int) -> Leaves:
+    def of(self, product: int) -> UnivariateLeaves:
         """Return one of the products, as K = 1."""
-        return Leaves(*(values[product : product + 1] for values in vars(self).values()))
+        return UnivariateLeaves(*(values[product : product + 1] for values in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,22 +146,24 @@ class Slice:
             state_start=np.concatenate([[0], np.cumsum(np.diff(self.state_start)[codes])]),
         )
 
-    def part_of(self, leaves: Leaves, columns: IntArray) -> Leaves:
+    def part_of(self, leaves: UnivariateLeaves, columns: IntArray) -> UnivariateLeaves:
         """Keep the leaves of the given columns, numbered as in the table."""
         real, counts = among(self.real_columns, columns), among(self.count_columns, columns)
         states = np.repeat(among(self.code_columns, columns), np.diff(self.state_start))
-        return Leaves(
+        return UnivariateLeaves(
             leaves.mean[:, real], leaves.variance[:, real], leaves.rate[:, counts], leaves.log_probability[:, states]
         )
 
-    def fit(self, shares: FloatArray, regularisation: Regularisation, towards: Leaves | None = None) -> Leaves:
+    def fit(
+        self, shares: FloatArray, regularisation: Regularisation, towards: UnivariateLeaves | None = None
+    ) -> UnivariateLeaves:
         """Fit K products to the rows.
 
         Parameters
         ----------
         shares : array of shape (n_rows, K)
             Weight of each row in each product, row weights included.
-        towards : Leaves of one product, optional
+        towards : UnivariateLeaves of one product, optional
             What ``regularisation.pseudo_rows`` rows are added of; also what a column without any observed cell gets.
         """
         mean, variance = self._fit_real(shares, regularisation, towards)
@@ -171,10 +173,10 @@ class Slice:
             frequency = shares.T @ self.codes + regularisation.category_prior
             if towards is not None:
                 frequency += regularisation.pseudo_rows * np.exp(towards.log_probability)
-        return Leaves(mean, variance, rate, self._log_normalised(frequency))
+        return UnivariateLeaves(mean, variance, rate, self._log_normalised(frequency))
 
     def _fit_real(
-        self, shares: FloatArray, regularisation: Regularisation, towards: Leaves | None
+        self, shares: FloatArray, regularisation: Regularisation, towards: UnivariateLeaves | None
     ) -> tuple[FloatArray, FloatArray]:
         sums = shares.T @ self.moments
         first, second = sums[:, : len(self.real_columns)], sums[:, len(self.real_columns) :]
@@ -191,7 +193,9 @@ class Slice:
             mean, variance = np.where(seen > 0, mean, prior_mean), np.where(seen > 0, variance, prior_variance)
         return mean, np.maximum(variance, regularisation.variance_floor[self.real_columns])
 
-    def _fit_counts(self, shares: FloatArray, regularisation: Regularisation, towards: Leaves | None) -> FloatArray:
+    def _fit_counts(
+        self, shares: FloatArray, regularisation: Regularisation, towards: UnivariateLeaves | None
+    ) -> FloatArray:
         if not len(self.count_columns):
             return np.empty((shares.shape[1], 0))
         observed = self.counts_observed
@@ -212,7 +216,7 @@ class Slice:
         with np.errstate(divide="ignore"):
             return np.log(probability)
 
-    def log_density(self, leaves: Leaves) -> FloatArray:
+    def log_density(self, leaves: UnivariateLeaves) -> FloatArray:
         """Log density of every row under each product, shape (n_rows, K), less the Poisson leaves' log factorials."""
         precision = 1 / leaves.variance
         constant = -0.5 * (LOG_TWO_PI + np.log(leaves.variance) + leaves.mean**2 * precision)
@@ -226,7 +230,7 @@ class Slice:
             value += self.codes @ np.maximum(leaves.log_probability, -1e3).T
         return value
 
-    def residuals(self, leaves: Leaves) -> FloatArray:
+    def residuals(self, leaves: UnivariateLeaves) -> FloatArray:
         """Standardised deviations of all cells from one product of leaves, shape (n_rows, n_terms); missing: zero."""
         real = (self.real - leaves.mean) / np.sqrt(leaves.variance)
         if self.real_observed is not None:

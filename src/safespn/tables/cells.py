@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from safespn.foundation.column_types import is_numeric_text
 from safespn.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 MISSING_MARKERS = frozenset(
@@ -87,7 +88,7 @@ def cells_of(
     rows : array of shape (n_rows,), optional
         Numbers of the rows in the file, counted from 0, if these are not all rows.
     """
-    marked_numbers = [float(marker) for marker in markers if _is_number(marker)]
+    marked_numbers = [float(marker) for marker in markers if is_numeric_text(marker)]
     if kind == "number":
         numbers = np.array(column, dtype=np.float64)
         numbers[np.isin(numbers, marked_numbers)] = np.nan
@@ -112,14 +113,6 @@ def cells_of(
 def _taken(distinct: Sequence[str | None], places: IntArray) -> AnyArray:
     """Spread distinct values over the rows; at place -1 the cell is missing."""
     return np.array([*distinct, ""], dtype=object)[places]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _amount(text: str, decimal: str) -> float | None:
