@@ -18,7 +18,7 @@ class CheckpointError(ValueError):
 
 
 class CheckpointWarning(UserWarning):
-    """Something about a checkpoint that a fit goes on with or without."""
+    """A problem with a checkpoint that does not stop the fit."""
 
 
 class DatasetNotFoundError(LookupError):

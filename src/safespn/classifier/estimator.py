@@ -35,18 +35,18 @@ RELATIVE_FLOOR = 1e-4
 
 
 class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # type: ignore[misc]
-    """A semi-supervised classifier and density model that knows what its unlabelled rows did.
+    """A semi-supervised classifier and density model that certifies what unlabelled rows did to its likelihood.
 
     Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
     rows; its structure, variance floors and prior come from the features of all rows. Then the unlabelled rows are
-    added under a guard, and :attr:`safety_` says what is guaranteed.
+    added with a safeguard, and :attr:`safety_` says what is guaranteed.
 
     Parameters
     ----------
     objective : {"generative", "discriminative"}
         Learn the joint density of features and class, or the class posteriors.
     safety : {"auto", "certified", "mcp", "none"}
-        How to guard against the unlabelled rows:
+        How to guard against harm by the unlabelled rows:
 
         * "certified": the model is at least as likely as the supervised one for every labelling of the unlabelled rows
           (generative), or for every labelling with plausible class proportions (discriminative); if no such model is
@@ -59,11 +59,11 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         generative objective and optimistic for the discriminative one, as in the paper.
     network : "auto", str or sequence of str
         What each class is made of. "auto" is a committee of all that follows but "deep"; a sequence of names is a
-        committee of these families; one name is a single network, at which nothing is averaged:
+        committee of these families; one name is a single network without averaging:
 
         * "blocks": one Gaussian of all real columns per class, with shared or own covariances;
-        * "components": a mixture of all rows whose components the classes share; the labels say what they mean;
-        * "forest": decision trees grown on the labels, as circuits;
+        * "components": a mixture of all rows whose components the classes share; the labels determine their classes;
+        * "forest": decision trees grown on the labels, as networks;
         * "deep": LearnSPN on all rows, copied per class, as in the paper.
 
         Where only one network can be fitted (``safety="mcp"`` or ``objective="discriminative"``), "auto" is "blocks".
@@ -75,7 +75,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         * "balanced": balanced accuracy, the mean recall of the classes;
         * a matrix of costs: rows are true classes, columns predicted ones, both in the order of :attr:`classes_`.
 
-        Where a rule depends on how common the classes are, the unlabelled rows tell.
+        Where a rule depends on how common the classes are, this is estimated from the unlabelled rows.
     class_weight : "balanced", dict or None
         Factor of the weight of labelled rows, by class; "balanced" gives every class the same total. It changes what is
         learned and so the probabilities, which then are those of a table with such class proportions.
@@ -85,7 +85,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         Let deep networks end in leaves of one column only, as the paper's do.
     pessimism : float between 0 and 1
         How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
-        enforced, but the report still tells the exact worst case. Not used by "mcp".
+        enforced, but the exact worst case is still reported. Not used by "mcp".
     confidence : float
         Confidence that the class proportions of the unlabelled rows lie in the interval that the discriminative
         certificate covers.
@@ -95,7 +95,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         Pseudo-rows per class from the network of all rows: a class with few labels stays near the whole table.
     max_iter : int
         Iterations of the semi-supervised fit, at most: each is one pass over the rows. The worst case of a certified
-        fit rises from the first one, and the fit stops by itself when it hardly rises any more.
+        fit rises from the first one, and the fit stops when its rise becomes negligible.
     tol : float
         It stops when the objective per row changes by less than this many nats.
     unlabeled : object
@@ -119,7 +119,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         (rows are read again), or nothing (all is computed again, and slow). "auto" holds rows that fit in half of the
         workers' memory.
     checkpoint : path, optional
-        Folder where a certified generative fit writes its steps down. When the same fit was interrupted it goes on
+        Folder where a certified generative fit saves its steps. When the same fit was interrupted it resumes
         from there, with the same result; a complete fit removes them. Workers on other machines must see the folder.
 
     Attributes

@@ -93,9 +93,9 @@ def reproduce(
 ) -> None:
     """Reproduce the tables and the figure of the paper, with its figures beside ours, or run the wide comparison.
 
-    The paper's data sets come from a folder of CSV files, from scikit-learn or from OpenML; one that cannot be had is
+    The paper's data sets come from a folder of CSV files, from scikit-learn or from OpenML; one that is not available is
     skipped, and the status is 1. `suite` compares on all tables of a folder: files NAME.csv or NAME.csv.gz with the
-    label in the column `class`. Trials are kept in the output folder: an interrupted run goes on where it stopped.
+    label in the column `class`. Trials are kept in the output folder: an interrupted run resumes where it stopped.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def _suite_folder(data_dir: Path | None) -> Path:
     if folder is None:
         raise DatasetNotFoundError("suite needs a folder of tables: name it by --data-dir or SAFESPN_SUITE")
     if not folder.is_dir():
-        raise DatasetNotFoundError(f"SAFESPN_SUITE names {folder}, which is no folder")
+        raise DatasetNotFoundError(f"SAFESPN_SUITE names {folder}, which is not a folder")
     return folder
 
 
