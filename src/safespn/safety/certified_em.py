@@ -181,7 +181,7 @@ class StepwiseCertifiedEM(CertifiedEM):
         self, rule: SoftLabelUpdateRule, origin: Parameters, size: float
     ) -> tuple[Parameters, float, BlockStates]:
         structure, parameters = self.problem.structure, origin
-        # Each pass draws its own mini-batches and averages from the start, so that a pass depends on where it starts only.
+        # Each pass draws its own mini-batches and begins a new average, so that it depends on its start only.
         generator = np.random.default_rng([self.seed, len(self.history)])
         average: Statistics | None = None
         objective = 0.0

@@ -1,8 +1,8 @@
 """Steps of a fit on disk, so that an interrupted fit resumes where it stopped, with the same result.
 
 The folder holds one file with the parameters and the record of every step so far, and for the last and the best step
-the soft labels of every block, each written by the worker that has the block. A folder of a step is complete before it gets its
-name. A resumed fit makes the same decisions again from the record, and continues when the record ends.
+the soft labels of every block, each written by the worker that has the block. A folder of a step is complete before it
+gets its name. A resumed fit makes the same decisions again from the record, and continues when the record ends.
 
 Nothing in the folder is trusted: what is read is checked, and the certificate is computed again from it. Nothing is
 removed but what was made here.
@@ -164,8 +164,8 @@ class Journal:
             self._fails = True
             _remove(unfinished)
             warnings.warn(
-                f"checkpoint {self.folder}: step {number} cannot be written ({error}); the fit continues, but could not "
-                "be taken up again after this step",
+                f"checkpoint {self.folder}: step {number} cannot be written ({error}); the fit continues, but could "
+                "not be resumed after this step",
                 CheckpointWarning,
                 stacklevel=2,
             )
