@@ -46,7 +46,7 @@ class AuditWarning(UserWarning):
 
 
 class IgnoredColumnWarning(UserWarning):
-    """A column of a data frame was left out, and its owner may want it.
+    """A column of a data frame was left out that may matter.
 
     Parameters
     ----------

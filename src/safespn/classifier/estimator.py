@@ -144,7 +144,7 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         Rows that the structure was learned from.
     column_types_ : list of str
         Type of each column of X: "continuous", "categorical", "count" (only if declared) or "ignored". Ignored columns
-        have no influence on anything; they may hold whatever they like in rows to predict.
+        have no influence; their values in rows to predict do not matter.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
         Only if the features came with names.
@@ -252,14 +252,14 @@ class SafeSPNClassifier(AnswersMixin, InputValidationMixin, BaseEstimator):  # t
         ----------
         X : array-like, data frame, or Dask array or data frame, of shape (n_rows, n_features)
             NaN marks a missing cell. Booleans, texts, pandas categories, and numbers with exactly two different values
-            are categorical; columns that are empty or always the same are ignored, and so are dates, texts that hardly
-            repeat and whole numbers that tell rows apart in data frames. All other numbers are continuous.
+            are categorical; columns that are empty or always the same are ignored, and so are dates, texts that rarely
+            repeat and, in data frames, whole numbers that differ in every row. All other numbers are continuous.
         y : array-like of shape (n_rows,)
             Labels; the marker ``unlabeled`` for unlabelled rows.
         sample_weight : array-like of shape (n_rows,), optional
         validation : tuple of X and y, optional
-            Labelled rows, for early stopping of "mcp", and for the record. Unless ``safety="none"``, a discriminative
-            model is never worse than the supervised one on them.
+            Labelled rows, for early stopping of "mcp" and scores in :attr:`history_`. Unless ``safety="none"``, a
+            discriminative model is never worse than the supervised one on them.
         column_types : mapping, optional
             From the name or number of a column to "continuous", "categorical", "count" or "ignored", where
             the decision should be another; see :attr:`column_types_`. Counts are checked to be 0, 1, 2, ..., and are
