@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from safespn import SafeSPNClassifier, learn_spn
 from safespn.plotting import plot_decision, plot_densities, plot_history, plot_soft_labels, plot_structure
@@ -16,6 +16,8 @@ from safespn.plotting import plot_decision, plot_densities, plot_history, plot_s
 FOLDER = Path(__file__).parent / "images"
 N_LABELLED = 24
 N_DRAWS = 11
+N_LABELLED_OF_COMMITTEE = 20
+NETWORKS = {"blocks": "blocks", "components": "components", "forest": "forest", "auto": "committee"}
 
 
 def main() -> None:
@@ -24,10 +26,8 @@ def main() -> None:
     mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 110})
     FOLDER.mkdir(exist_ok=True)
     keep(two_moons(), "moons")
-    keep(committee(*bow_and_cloud()), "committee")
-    X, y = make_moons(300, noise=0.1, random_state=1)
-    y[N_LABELLED:] = -1
-    keep(history_and_soft_labels(SafeSPNClassifier(network="blocks", random_state=0).fit(X, y)), "fit")
+    keep(committee(bow_and_cloud(), make_moons(600, noise=0.15, random_state=0)), "committee")
+    keep(history_and_soft_labels(), "fit")
     keep(iris_densities(), "densities")
     keep(network(), "network")
 
@@ -70,23 +70,27 @@ def bow_and_cloud(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, truth
 
 
-def committee(X: np.ndarray, truth: np.ndarray) -> Figure:
-    """What each family makes of the same rows, and the committee of all of them."""
-    y = np.where(np.arange(len(truth)) < 20, truth, -1)
-    figure, panels = plt.subplots(1, 4, figsize=(11, 3.4), sharey=True, layout="constrained")
-    for axes, network in zip(panels, ("blocks", "components", "forest", "auto"), strict=True):
-        model = SafeSPNClassifier(network=network, random_state=0).fit(X, y)
-        shown = plot_decision(model, X, y, ax=axes, legend=False)
-        name = "committee" if network == "auto" else network
-        axes.set_title(f"{name}, accuracy {model.score(X, truth):.2f}", fontsize="medium")
-        axes.set_ylabel("")
+def committee(*tables: tuple[np.ndarray, np.ndarray]) -> Figure:
+    """What each family makes of the same rows, and the committee of all of them; a line for each table."""
+    figure, panels = plt.subplots(len(tables), 4, figsize=(11, 5.8), sharey="row", layout="constrained")
+    for line, (X, truth) in zip(panels, tables, strict=True):
+        y = np.where(np.arange(len(truth)) < N_LABELLED_OF_COMMITTEE, truth, -1)
+        for axes, (network, name) in zip(line, NETWORKS.items(), strict=True):
+            model = SafeSPNClassifier(network=network, random_state=0).fit(X, y)
+            shown = plot_decision(model, X, y, ax=axes, legend=False)
+            axes.set_title(f"{name}, accuracy {model.score(X[y == -1], truth[y == -1]):.2f}", fontsize="medium")
+            axes.set(xlabel="", ylabel="")
     entries = shown.key()
     figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=3, fontsize="small")
     return figure
 
 
-def history_and_soft_labels(classifier: SafeSPNClassifier) -> Figure:
-    """How the worst case rose, and where the soft labels ended."""
+def history_and_soft_labels() -> Figure:
+    """How the worst case of a single network rose, and where the soft labels ended."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :10].sample(frac=1, random_state=0)
+    labels = np.where(np.arange(len(X)) < 60, y[X.index], -1)
+    classifier = SafeSPNClassifier(network="blocks", random_state=0).fit(X, labels)
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
     plot_history(classifier, ax=left)
     plot_soft_labels(classifier, ax=right)

@@ -2,8 +2,10 @@
 
 A page may hold three kinds of blocks: ``python``; ``console``, commands after ``$`` and what they print; and ``text``,
 which shows what the Python block above it prints. Blocks of a page run in order, in one namespace and one folder.
+A picture of a page is made by its own code if that writes a file of the same name.
 
-``python -m tests.documentation`` writes into the pages what their blocks print now, where that has changed.
+``python -m tests.documentation`` writes into the pages what their blocks print now, where that has changed, and renews
+the pictures that their blocks draw.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +34,7 @@ from tests.cli.conftest import patients
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"!\[[^\]]*\]\((\S+\.png)\)")
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 LEFT_OUT = "…"
 """A line of its own that stands for any number of lines."""
@@ -65,6 +69,11 @@ class Shown:
 def blocks(text: str) -> list[Block]:
     """Return the fenced blocks of a page."""
     return [Block(found[1], found[2], found.start(2), found.end(2)) for found in FENCE.finditer(text)]
+
+
+def pictures(page: Path) -> list[Path]:
+    """Return the picture files that a page shows."""
+    return [page.parent / found[1] for found in PICTURE.finditer(page.read_text(encoding="utf-8"))]
 
 
 def run_page(text: str, name: str, printed_before: dict[str, str] | None = None) -> Iterator[Shown]:
@@ -171,6 +180,11 @@ def update(page: Path) -> None:
         os.chdir(folder)
         changed = [shown for shown in run_page(text, str(page)) if not shown.true]
         os.chdir(ROOT)
+        for picture in pictures(page):
+            drawn = Path(folder) / picture.name
+            if drawn.exists():
+                picture.parent.mkdir(exist_ok=True)
+                shutil.copyfile(drawn, picture)
     for shown in reversed(changed):
         text = text[: shown.start] + renewed(shown.shown, shown.printed) + text[shown.end :]
     page.write_text(text, encoding="utf-8")

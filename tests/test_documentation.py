@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 pytest.importorskip("typer", reason="needs the extra [cli]")
 
 import typer
+from matplotlib import image
 
 import safespn
 from safespn import baselines, plotting
 from safespn.cli.app import app
-from tests.documentation import PAGES, ROOT, agrees, blocks, renewed, run_page
+from tests.documentation import PAGES, ROOT, agrees, blocks, pictures, renewed, run_page
 
+GALLERY = [page for page in PAGES if page.parent.name == "gallery" and page.name != "index.md"]
 WITH_CODE = [page for page in PAGES if blocks(page.read_text(encoding="utf-8"))]
 
 PAGE = """A page.
@@ -110,6 +113,32 @@ def test_page(page, tmp_path, monkeypatch, request):
         printed_before["safespn demo"] = done.stderr + done.stdout
     for part in run_page(text, str(page), printed_before):
         assert part.true, f"the page shows\n{part.shown}\nbut its code prints\n{part.printed}"
+    if page in GALLERY:
+        (picture,) = pictures(page)
+        assert np.shape(image.imread(tmp_path / picture.name)) == np.shape(image.imread(picture))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pictures_exist(page):
+    assert [picture for picture in pictures(page) if not picture.exists()] == []
+
+
+def test_every_example_of_the_gallery_is_listed():
+    index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in GALLERY:
+        assert f"({page.name})" in index
+        assert f"gallery/{page.name}" in navigation
+        assert f"(images/{page.stem}.png)" in index
+
+
+def test_examples_are_short_and_show_what_they_print():
+    assert len(GALLERY) >= 8
+    for page in GALLERY:
+        python, text = blocks(page.read_text(encoding="utf-8"))
+        assert (python.kind, text.kind) == ("python", "text"), page
+        assert text.text.strip(), page
+        assert len(python.text.splitlines()) <= 75, page
 
 
 def test_pages_that_must_have_code():

@@ -101,7 +101,7 @@ def load(name: str, data_dir: str | PathLike[str] | None = None, *, keep_identif
     tried = f"{name}.csv is not in {folder}" if folder is not None else f"{ENVIRONMENT_VARIABLE} names no folder"
     if source.openml_id is None:
         raise DatasetNotFoundError(
-            f"data set {name!r}: {tried}, and nobody else offers it; put {name}.csv (columns of features and one named "
+            f"data set {name!r}: {tried}, and no source offers it; put {name}.csv (columns of features and one named "
             f"class) into a folder and name it by data_dir= or {ENVIRONMENT_VARIABLE}"
         )
     return _from_openml(name, source, tried)

@@ -18,7 +18,7 @@ class CheckpointError(ValueError):
 
 
 class CheckpointWarning(UserWarning):
-    """Something about a checkpoint that a fit goes on with or without."""
+    """A problem with a checkpoint that does not stop the fit."""
 
 
 class DatasetNotFoundError(LookupError):
@@ -46,7 +46,7 @@ class AuditWarning(UserWarning):
 
 
 class IgnoredColumnWarning(UserWarning):
-    """A column of a data frame was left out, and its owner may want it.
+    """A column of a data frame was left out that may matter.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class SemiSupervisedSplit:
     ) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the numbers of the training and test rows of each fold."""
         if y is None:
-            raise ValueError("SemiSupervisedSplit needs y, to tell labelled from unlabelled rows")
+            raise ValueError("SemiSupervisedSplit needs y, to distinguish labelled from unlabelled rows")
         labels = as_labels(y)
         unlabelled = is_unlabelled(labels, self.unlabeled)
         known, unknown = np.nonzero(~unlabelled)[0], np.nonzero(unlabelled)[0]

@@ -98,7 +98,7 @@ def test_mistakes_get_one_line(files, refused, tmp_path):
 
     first, second = frame["row"][0], frame["row"][1]
     refused(*answers(label="ill", row=[first, first, second]), "-q", words=("twice",))
-    refused(*answers(label="ill", row=[first, second, "x"]), words=("'x' is no number of a row",))
+    refused(*answers(label="ill", row=[first, second, "x"]), words=("'x' is not a row number",))
     refused(*answers(label=["ill", "", "ill"]), words=("has no label",))
     refused(*answers(label=["ill", "dead", "ill"]), words=("'dead'", "'ill', 'well'"))
     refused(*answers(label="ill", row=[first, second, 9999]), "-q", words=("row 9999", "1 to 120"))

@@ -238,7 +238,7 @@ def test_text_where_the_model_has_numbers(refused, model_file, tmp_path):
     frame.loc[33_333, "age"] = "old"
     frame.to_csv(tmp_path / "t.csv", index=False)
     # The first chunks were written before the cell was met.
-    words = ("column 'age', row 33334: 'old' is no finite number", "--missing 'old'")
+    words = ("column 'age', row 33334: 'old' is not a finite number", "--missing 'old'")
     refused("predict", model_file, tmp_path / "t.csv", "-o", tmp_path / "out.csv", "-q", words=words)
 
 

@@ -173,7 +173,7 @@ def sampled(monkeypatch, small_blocks):
     ("cell", "words"),
     [
         ("inf", ("column 'bmi', row 391: inf is infinite", "expected a finite number")),
-        ("high", ("column 'bmi', row 391: 'high' is no number", "sample", "pass --missing 'high'")),
+        ("high", ("column 'bmi', row 391: 'high' is not a number", "sample", "pass --missing 'high'")),
     ],
 )
 def test_cells_that_the_sample_did_not_show_are_named(name, cell, words, refused, tmp_path):

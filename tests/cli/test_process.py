@@ -131,7 +131,7 @@ def test_a_package_that_is_not_installed_is_named(tmp_path):
     code = "import sys; sys.modules['typer'] = None; from safespn.cli import main; sys.argv = ['safespn']; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "safespn: typer is not installed; pip install 'safespn[cli]' brings it along\n"
+    assert done.stderr == "safespn: typer is not installed; pip install 'safespn[cli]' installs it\n"
 
 
 @pytest.mark.parametrize("source", ["pipe", "/dev/stdin"])

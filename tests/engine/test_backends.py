@@ -132,7 +132,7 @@ def test_without_a_place_for_numbas_cache_there_is_one_warning(tmp_path, where):
     assert done.returncode == 0, done.stderr
     results, warned = done.stdout.splitlines()
     assert results == f"2 4 1.0 {kernels.SOURCES}"
-    assert warned.count("compiled code cannot be kept on disk") == 1
+    assert warned.count("compiled code cannot be cached on disk") == 1
     assert "NUMBA_CACHE_DIR" in warned
 
 

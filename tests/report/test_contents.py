@@ -88,7 +88,7 @@ def test_where_labels_are_noise_no_column_is_said_to_matter():
     report = collect_report(fitted(table), table)
     assert not any(each.is_clear for each in report.relevances)
     page = render_report(report)
-    assert "no column's effect can be told from zero" in page
+    assert "no column's effect differs significantly from zero" in page
     assert not report.comparison.beats_guessing
     assert '<p class="verdict bad">' in page
     assert "plain-note" in page  # the certificate is not green beside predictions that are guesses

@@ -61,7 +61,7 @@ def test_an_archive_that_is_no_workbook_is_refused(tmp_path):
     pytest.importorskip("openpyxl", reason="needs the extra [excel]")
     with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
         archive.writestr("a.txt", "x,y\n")
-    with pytest.raises(TableError, match="damaged Excel file, or a zip archive of another kind; save it anew"):
+    with pytest.raises(TableError, match="damaged Excel file, or a zip archive of another kind; save it again"):
         open_table(tmp_path / "t.xlsx")
     (tmp_path / "cut.xlsx").write_bytes(b"PK\x03\x04 and nothing more")
     with pytest.raises(TableError, match="damaged Excel file"):

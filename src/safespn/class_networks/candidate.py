@@ -74,7 +74,7 @@ class Candidate:
     group : str
         Candidates of one group are weighed among themselves first.
     size : str
-        What tells it from others of its family, in words.
+        What distinguishes it from others of its family, in words.
     left_out : array of shape (n_left_out, n_classes)
         Log posteriors, or class joints, of the left-out labelled rows, each by a network that did not see its label.
     usual_temperature : float

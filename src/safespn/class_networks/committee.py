@@ -37,7 +37,7 @@ class Member:
     ----------
     family : {"blocks", "components", "forest", "deep"}
     size : str
-        What tells it from others of its family, in words.
+        What distinguishes it from others of its family, in words.
     weight : float
         Its share in the class posteriors; the weights of a committee sum to one.
     temperature : float

@@ -20,7 +20,7 @@ FAMILIES: dict[str, tuple[Candidates, ...]] = {
     "deep": (deep.candidates,),
 }
 AUTO = ("blocks", "components", "forest")
-"""What a committee consists of unless told otherwise."""
+"""What a committee consists of by default."""
 
 
 def all_candidates(

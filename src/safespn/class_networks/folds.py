@@ -1,4 +1,4 @@
-"""Labels left out in turn: which labelled rows each fold leaves out."""
+"""Cross-validation over labels: which labelled rows each fold leaves out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def draw_folds(table: LabelledTable, generator: np.random.Generator) -> Folds:
     for code in range(table.n_classes):
         members = np.nonzero(codes[first] == code)[0]
         if len(members) > 1:
-            # Each class goes on where the last one stopped, so that folds have about equally many rows.
+            # Each class continues where the last one stopped, so that folds have about equally many rows.
             of_group[generator.permutation(members)] = (start + np.arange(len(members))) % N_FOLDS
             start += len(members)
     for code in range(table.n_classes):

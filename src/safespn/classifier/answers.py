@@ -34,7 +34,7 @@ class AnswersMixin(PredictionsMixin):
         tolerance: float = 0.02,
         max_permutations: int = 10_000,
     ) -> Explanation:
-        """Say what each cell contributes to a prediction: conditional Shapley values of the log odds of a class.
+        """Compute what each cell contributes to a prediction: conditional Shapley values of the log odds of a class.
 
         What a set of cells is worth is the log odds of the class against the rest given these cells, the others
         marginalised exactly. A missing cell contributes nothing. Rows of up to 10 known cells are computed exactly,
@@ -87,7 +87,7 @@ class AnswersMixin(PredictionsMixin):
     def next_measurement(
         self, X: ArrayLike, cost: ArrayLike | None = None, random_state: RandomState = 0
     ) -> FloatArray:
-        """Say how much the entropy of the class is expected to fall from learning each missing cell.
+        """Compute the expected drop of the class entropy from measuring each missing cell.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class AnswersMixin(PredictionsMixin):
     def suggest_labels(
         self, X: ArrayLike, n: int, *, outliers: bool = False, random_state: RandomState = 0
     ) -> IntArray:
-        """Suggest rows to label next: uncertain ones that stand for many others and differ from each other.
+        """Suggest rows to label next: uncertain ones that represent many others and differ from each other.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class AnswersMixin(PredictionsMixin):
         return suggest_rows(posterior, as_geometry(completed, self._domains), is_outlier, density, n)
 
     def audit_rows(self, X: ArrayLike, n: int, random_state: RandomState = 0, *, reference: Any = None) -> IntArray:
-        """Draw rows to label that tell whether the unlabelled rows helped.
+        """Draw rows whose labels show whether the unlabelled rows helped.
 
         The classifier and the reference can differ in accuracy only where their predictions do: the rows are drawn
         from these, without replacement.
@@ -170,7 +170,7 @@ class AnswersMixin(PredictionsMixin):
         random_state : int, RandomState instance or None
         reference : fitted classifier, optional
             What to compare with; by default :attr:`supervised_`. A classifier fitted to the labelled rows alone
-            tells what the unlabelled rows did altogether.
+            shows the whole effect of the unlabelled rows.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class AnswersMixin(PredictionsMixin):
         look: int | None = None,
         reference: Any = None,
     ) -> Audit:
-        """Tell from labels of rows drawn by :meth:`audit_rows` how much more accurate the classifier is on all of X.
+        """Estimate from labels of rows drawn by :meth:`audit_rows` how much more accurate the classifier is on X.
 
         The interval is exact for the finite table: it covers the true difference with at least its confidence,
         whatever the rows, the number of classes and of labels; it has no width when all rows that the models

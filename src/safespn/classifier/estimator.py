@@ -27,18 +27,18 @@ from safespn.typing import ArrayLike, RandomState
 
 
 class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
-    """A semi-supervised classifier and density model that knows what its unlabelled rows did.
+    """A semi-supervised classifier and density model that certifies what unlabelled rows did to its likelihood.
 
     Each class is a sum-product network over the features. A supervised model is learned from the labels of the labelled
     rows; its structure, variance floors and prior come from the features of all rows. Then the unlabelled rows are
-    added under a guard, and :attr:`safety_` says what is guaranteed.
+    added with a safeguard, and :attr:`safety_` says what is guaranteed.
 
     Parameters
     ----------
     objective : {"generative", "discriminative"}
         Learn the joint density of features and class, or the class posteriors.
     safety : {"auto", "certified", "mcp", "none"}
-        How to guard against the unlabelled rows:
+        How to guard against harm by the unlabelled rows:
 
         * "certified": the model is at least as likely as the supervised one for every labelling of the unlabelled rows
           (generative), or for every labelling with plausible class proportions (discriminative); if no such model is
@@ -51,11 +51,11 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         generative objective and optimistic for the discriminative one, as in the paper.
     network : "auto", str or sequence of str
         What each class is made of. "auto" is a committee of all that follows but "deep"; a sequence of names is a
-        committee of these families; one name is a single network, at which nothing is averaged:
+        committee of these families; one name is a single network without averaging:
 
         * "blocks": one Gaussian of all real columns per class, with shared or own covariances;
-        * "components": a mixture of all rows whose components the classes share; the labels say what they mean;
-        * "forest": decision trees grown on the labels, as circuits;
+        * "components": a mixture of all rows whose components the classes share; the labels determine their classes;
+        * "forest": decision trees grown on the labels, as networks;
         * "deep": LearnSPN on all rows, copied per class, as in the paper.
 
         Where only one network can be fitted (``safety="mcp"`` or ``objective="discriminative"``), "auto" is "blocks".
@@ -67,7 +67,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         * "balanced": balanced accuracy, the mean recall of the classes;
         * a matrix of costs: rows are true classes, columns predicted ones, both in the order of :attr:`classes_`.
 
-        Where a rule depends on how common the classes are, the unlabelled rows tell.
+        Where a rule depends on how common the classes are, this is estimated from the unlabelled rows.
     class_weight : "balanced", dict or None
         Factor of the weight of labelled rows, by class; "balanced" gives every class the same total. It changes what is
         learned and so the probabilities, which then are those of a table with such class proportions.
@@ -77,7 +77,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         Let deep networks end in leaves of one column only, as the paper's do.
     pessimism : float between 0 and 1
         How far not to trust the model's own soft labels: 1 is the safe method, 0 is plain EM. Below 1 nothing is
-        enforced, but the report still tells the exact worst case. Not used by "mcp".
+        enforced, but the exact worst case is still reported. Not used by "mcp".
     confidence : float
         Confidence that the class proportions of the unlabelled rows lie in the interval that the discriminative
         certificate covers.
@@ -87,7 +87,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         Pseudo-rows per class from the network of all rows: a class with few labels stays near the whole table.
     max_iter : int
         Iterations of the semi-supervised fit, at most: each is one pass over the rows. The worst case of a certified
-        fit rises from the first one, and the fit stops by itself when it hardly rises any more.
+        fit rises from the first one, and the fit stops when its rise becomes negligible.
     tol : float
         It stops when the objective per row changes by less than this many nats.
     unlabeled : object
@@ -111,7 +111,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         (rows are read again), or nothing (all is computed again, and slow). "auto" holds rows that fit in half of the
         workers' memory.
     checkpoint : path, optional
-        Folder where a certified generative fit writes its steps down. When the same fit was interrupted it goes on
+        Folder where a certified generative fit saves its steps. When the same fit was interrupted it resumes
         from there, with the same result; a complete fit removes them. Workers on other machines must see the folder.
 
     Attributes
@@ -136,7 +136,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         Rows that the structure was learned from.
     column_types_ : list of str
         Type of each column of X: "continuous", "categorical", "count" (only if declared) or "ignored". Ignored columns
-        have no influence on anything; they may hold whatever they like in rows to predict.
+        have no influence; their values in rows to predict do not matter.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,)
         Only if the features came with names.
@@ -220,14 +220,14 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array-like, data frame, or Dask array or data frame, of shape (n_rows, n_features)
             NaN marks a missing cell. Booleans, texts, pandas categories, and numbers with exactly two different values
-            are categorical; columns that are empty or always the same are ignored, and so are dates, texts that hardly
-            repeat and whole numbers that tell rows apart in data frames. All other numbers are continuous.
+            are categorical; columns that are empty or always the same are ignored, and so are dates, texts that rarely
+            repeat and, in data frames, whole numbers that differ in every row. All other numbers are continuous.
         y : array-like of shape (n_rows,)
             Labels; the marker ``unlabeled`` for unlabelled rows.
         sample_weight : array-like of shape (n_rows,), optional
         validation : tuple of X and y, optional
-            Labelled rows, for early stopping of "mcp", and for the record. Unless ``safety="none"``, a discriminative
-            model is never worse than the supervised one on them.
+            Labelled rows, for early stopping of "mcp" and scores in :attr:`history_`. Unless ``safety="none"``, a
+            discriminative model is never worse than the supervised one on them.
         column_types : mapping, optional
             From the name or number of a column to "continuous", "categorical", "count" or "ignored", where
             the decision should be another; see :attr:`column_types_`. Counts are checked to be 0, 1, 2, ..., and are

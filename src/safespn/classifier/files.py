@@ -122,7 +122,7 @@ def _checked_report(values: Any) -> SafetyReport:
         if not isinstance(values[field.name], types[str(field.type)]):  # type: ignore[arg-type]
             raise ValueError(f"its report has {values[field.name]!r} for {field.name}")
     if not all(isinstance(promise, str) for promise in values["promises"]):
-        raise ValueError("its report has promises that are no sentences")
+        raise ValueError("its report has promises that are not sentences")
     return SafetyReport(**{field.name: values[field.name] for field in fields(SafetyReport)})
 
 

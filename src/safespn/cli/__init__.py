@@ -26,7 +26,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("safespn"):
             raise
-        sys.stderr.write(f"safespn: {error.name} is not installed; pip install 'safespn[cli]' brings it along\n")
+        sys.stderr.write(f"safespn: {error.name} is not installed; pip install 'safespn[cli]' installs it\n")
         sys.exit(2)
     except BaseException:
         if not interrupts:

@@ -69,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the space left")
     except ModuleNotFoundError as error:
-        return _fail(f"{error.name} is not installed; pip install 'safespn[cli]' brings it along")
+        return _fail(f"{error.name} is not installed; pip install 'safespn[cli]' installs it")
     except MemoryError:
         return _fail("not enough memory; use fewer rows or columns")
     except Exception as error:
@@ -86,7 +86,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _unread() -> int:
-    """Whoever read the output has seen enough, which is no failure."""
+    """The reader of the output closed it, as `head` does, which is not a failure."""
     silence(sys.stdout)
     return 0
 

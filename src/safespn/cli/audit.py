@@ -1,4 +1,4 @@
-"""``safespn audit``: draw rows to label, and tell from their labels whether the unlabelled rows helped."""
+"""``safespn audit``: draw rows to label, and find from their labels whether the unlabelled rows helped."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def audit(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell from a few labels whether the unlabelled rows made the model more accurate.
+    """Find from a few labels whether the unlabelled rows made the model more accurate.
 
     The model and its supervised version can differ in accuracy only on rows that they predict differently. Some of
-    these are drawn for somebody to label; from the labels follows the difference on all rows, with an exact
+    these are drawn for a person to label; from the labels follows the difference on all rows, with an exact
     confidence interval.
 
     Examples
@@ -145,7 +145,7 @@ def _read_answers(path: Path | None, classifier: SafeSPNClassifier) -> tuple[Int
     wrong = ~((numbers >= 1) & (numbers == np.floor(numbers)))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise TableError(f"{path}: {columns[ROW][at]!r} is no number of a row; leave the column {ROW!r} as it was")
+        raise TableError(f"{path}: {columns[ROW][at]!r} is not a row number; leave the column {ROW!r} as it was")
     codes = {str(name): code for code, name in enumerate(classifier.classes_)}
     known = ", ".join(map(repr, codes))
     labels = np.empty(len(numbers), dtype=np.intp)
@@ -159,7 +159,7 @@ def _read_answers(path: Path | None, classifier: SafeSPNClassifier) -> tuple[Int
 
 
 def _check_drawn(path: Path, rows: IntArray, ours: IntArray, theirs: IntArray, seed: int) -> None:
-    """Refuse rows that somebody chose instead of chance."""
+    """Refuse rows that were not drawn at random."""
     if not len(rows):
         if (ours != theirs).any():
             raise TableError(f"{path}: no rows; draw some with safespn audit -o")

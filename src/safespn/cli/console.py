@@ -18,7 +18,7 @@ from rich.progress import Progress
 from safespn.exceptions import LabelWarning
 
 ANNOUNCED_SHARE = 0.1
-"""Away from a terminal, progress is told each time this share has been done."""
+"""Away from a terminal, progress is reported each time this share has been done."""
 _STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories of control characters, marks of direction, halves of letters, and breaks of lines."""
 
@@ -49,12 +49,12 @@ class Reporter:
         self.warnings: list[str] = []
 
     def note(self, text: str) -> None:
-        """Tell how it goes."""
+        """Report progress."""
         if not self.quiet:
             self._error.print(printable(text))
 
     def warning(self, text: str) -> None:
-        """Tell what should be known."""
+        """Write a warning."""
         self.warnings.append(text)
         self._error.print(printable(f"warning: {text}"), style="yellow" if self._error.is_terminal else None)
 
@@ -66,7 +66,7 @@ class Reporter:
             self._output.print(printable(text) if isinstance(text, str) else text)
 
     def stage(self, text: str, *, only_on_terminal: bool = False) -> AbstractContextManager[Any]:
-        """Tell what is being done while it lasts."""
+        """Show what is being done while it lasts."""
         if not self.quiet and self._error.is_terminal:
             return self._error.status(printable(text))
         if not only_on_terminal:
@@ -95,10 +95,10 @@ class Reporter:
 
     @contextmanager
     def gathering_warnings(self) -> Iterator[None]:
-        """Tell the library's warnings as lines, each once."""
+        """Write the library's warnings as lines, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
-            warnings.simplefilter("ignore", LabelWarning)  # the table's own warnings tell the same
+            warnings.simplefilter("ignore", LabelWarning)  # the table's own warnings say the same
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             self.warning(" ".join(text.split()))
@@ -121,7 +121,7 @@ def silence(file: IO[str]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Replace what JSON has no words for: infinite numbers become null."""
+    """Replace what JSON cannot express: infinite numbers become null."""
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -80,7 +80,7 @@ def evaluate(
     show_table(reporter, table)
     title = f"{trials} trials with {', '.join(map(str, sizes))} labels"
     with warnings.catch_warnings(), reporter.progress(title) as progress:
-        warnings.simplefilter("ignore", LabelWarning)  # told with the table
+        warnings.simplefilter("ignore", LabelWarning)  # given with the table
         evaluation = evaluate_table(classifier, table, sizes, trials, seed, progress)
     if report is not None:
         atomic_write(report, render_evaluation(evaluation).encode())

@@ -85,5 +85,5 @@ OutOfCore = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random: equal seeds give equal results.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Write the result to standard output as JSON.")]

@@ -1,4 +1,4 @@
-"""Where the rows of a fit are: in memory, or on disk if they would take too much of it. Decided, and told."""
+"""Where the rows of a fit are: in memory, or on disk if they would take too much of it. Decided, and reported."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _obstacle(objective: str) -> str | None:
     if objective == "discriminative":
         return "--objective discriminative ties all rows together; --objective generative can do without"
     if find_spec("dask") is None:
-        return "Dask, which fits rows on disk, is not installed; pip install 'safespn[dask]' brings it along"
+        return "Dask, which fits rows on disk, is not installed; pip install 'safespn[dask]' installs it"
     return None
 
 

@@ -91,10 +91,10 @@ def load_model(path: Path) -> SafeSPNClassifier:
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such model; write one with safespn fit") from None
     except ModelFileError as error:
-        raise ModelFileError(f"{error}; fit it anew, or get another copy") from error
+        raise ModelFileError(f"{error}; fit it again, or get another copy") from error
     missing = classifier.notes_.get("missing", [])
     if not isinstance(missing, list) or not all(isinstance(marker, str) for marker in missing):
-        raise ModelFileError(f"{path}: the markers of missing cells are no texts; fit it anew, or get another copy")
+        raise ModelFileError(f"{path}: the markers of missing cells are not texts; fit it again, or get another copy")
     return classifier
 
 

@@ -45,9 +45,9 @@ def reproduce(
 ) -> None:
     """Reproduce the tables and the figure of the paper, with its figures beside ours, or run the wide comparison.
 
-    The paper's data sets come from a folder of CSV files, from scikit-learn or from OpenML; one that cannot be had is
+    The paper's data sets come from a folder of CSV files, from scikit-learn or from OpenML; missing ones are
     skipped, and the status is 1. `suite` compares on all tables of a folder: files NAME.csv or NAME.csv.gz with the
-    label in the column `class`. Trials are kept in the output folder: an interrupted run goes on where it stopped.
+    label in the column `class`. Trials are kept in the output folder: an interrupted run resumes where it stopped.
 
     Examples
     --------

@@ -84,7 +84,7 @@ def suite_folder(data_dir: Path | None) -> Path:
     if folder is None:
         raise DatasetNotFoundError("suite needs a folder of tables: name it by --data-dir or SAFESPN_SUITE")
     if not folder.is_dir():
-        raise DatasetNotFoundError(f"SAFESPN_SUITE names {folder}, which is no folder")
+        raise DatasetNotFoundError(f"SAFESPN_SUITE names {folder}, which is not a folder")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""What the commands that learn have in common: show the table, fit, tell."""
+"""What the commands that learn have in common: show the table, fit, report."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def chosen_class_weight(given: Sequence[str] | None) -> str | dict[str, float] |
 
 
 def show_table(reporter: Reporter, table: TrainingTable) -> None:
-    """Tell what was read and what became of each column."""
+    """Show what was read and the type of each column."""
     for note in table.notes:
         reporter.note(f"{table.source}: {note}")
     n_labelled = int(table.is_labelled.sum())

@@ -23,14 +23,14 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """A cache whose troubles, such as a full disk or files that are damaged, are no errors."""
+    """A cache whose failures, such as a full disk or damaged files, are not errors."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:
             # The index is a pickle: beside what a damaged one raises, one of an older version may name types that are
-            # gone. It is written anew; where it cannot be, saving will say so.
+            # gone. It is written again; where it cannot be, saving will say so.
             with suppress(OSError):
                 self.flush()
             return None
@@ -50,7 +50,7 @@ def _warn(error: Exception) -> None:
     if not _State.warned:
         _State.warned = True
         warnings.warn(
-            f"compiled code cannot be kept on disk ({error}): every process compiles anew, some ten seconds long; "
+            f"compiled code cannot be cached on disk ({error}): every process compiles again, for some ten seconds; "
             'set NUMBA_CACHE_DIR to a folder that can be written, or SAFESPN_ENGINE to "numpy"',
             RuntimeWarning,
             stacklevel=2,

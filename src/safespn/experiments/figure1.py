@@ -41,7 +41,7 @@ class Panel:
 
 
 def two_moons(data_dir: str | None, seed: int) -> Bunch:
-    """Load Jain and Law's two moons, or make others where their file is not at hand."""
+    """Load Jain and Law's two moons, or make others where their file is not available."""
     try:
         return load("jain", data_dir)
     except DatasetNotFoundError:

@@ -45,7 +45,7 @@ def reproduce(
     ----------
     what : {"table2", "table3", "figure1", "all"}
     folder : Path
-        Gets ``trials/`` (raw results, from which an interrupted run goes on), tables as Markdown and CSV, pictures as
+        Gets ``trials/`` (raw results, from which an interrupted run resumes), tables as Markdown and CSV, pictures as
         SVG and PNG, and the trials of each data set as JSON.
     progress : callable
         Called with the number of finished trials and of all trials.

@@ -1,4 +1,4 @@
-"""Runs trials in parallel, each kept in a file of its own, so that an interrupted run goes on where it stopped."""
+"""Runs trials in parallel, each kept in a file of its own, so that an interrupted run resumes where it stopped."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Plan:
     fits : sequence of str
         Of :func:`safespn.experiments.suite_methods.available_fits`; empty for all.
     recorded : Path, optional
-        Trials that somebody has recorded; what they contain is not run.
+        Recorded trials; what they contain is not run.
     """
 
     data_dir: Path
@@ -74,7 +74,7 @@ def reproduce_suite(
     Parameters
     ----------
     folder : Path
-        Gets ``trials/`` (raw results, from which an interrupted run goes on), all of them as ``trials.csv.gz``, tables
+        Gets ``trials/`` (raw results, from which an interrupted run resumes), all of them as ``trials.csv.gz``, tables
         as Markdown and CSV, and pictures as SVG and PNG.
     """
     require_matplotlib()
@@ -136,7 +136,7 @@ def _description_job(plan: Plan, table: SuiteTable, folder: Path) -> Job:
 
 
 def _settings(table: SuiteTable) -> dict[str, int]:
-    """What tells that a table of the same name is another one."""
+    """What distinguishes a table from another one of the same name."""
     return {"rows": len(table.codes), "columns": table.features.shape[1], "classes": table.n_classes}
 
 

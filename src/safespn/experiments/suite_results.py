@@ -69,7 +69,7 @@ def as_frame(trials: Iterable[tuple[str, int, int, dict[str, dict[str, dict[str,
 
 
 def read_recorded(path: Path) -> pd.DataFrame:
-    """Read trials that somebody has recorded: a CSV file with the columns of ours, or those that matter."""
+    """Read recorded trials: a CSV file with the columns of ours, or those that matter."""
     import pandas as pd
 
     frame = pd.read_csv(path, dtype={"error": str})

@@ -121,7 +121,7 @@ def table2(results: Results) -> ResultTable:
         "Mean test log p(x, y) in nats per row ± standard error over trials; z-scored features. The first four columns "
         "are the paper's, whose scale cannot be reproduced from its description. Univariate: leaves of one column, "
         "as in the paper, and a structure of depth 4; narrow leaves on repeated values (zeros, rounded numbers) can "
-        "raise its likelihood without telling more."
+        "raise its likelihood without being informative."
     )
     printed = ("supervised", "SSL", "oracle", "MCPLDA")
     return _table("table2", "Table 2. Test log-likelihood", note, results, TABLE2_METHODS, "log_likelihood", 2, printed)

@@ -85,7 +85,7 @@ class ColumnSummary:
     n_numbers : int
         How many of the different texts are written like numbers.
     no_count : float, optional
-        A value that is no count.
+        A value that is not a count.
     """
 
     holds: str
@@ -225,7 +225,7 @@ def decide_type(name: Any, column: ColumnSummary, declared: str | None = None) -
     Parameters
     ----------
     name : str
-        What it is called; may tell that it is an identifier.
+        Its name, which may suggest an identifier.
     declared : str, optional
         The type that its owner says it has.
 

@@ -32,7 +32,7 @@ class FolderLock:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 _lock(handle)
-                # Whoever held it before may have removed the file that was opened here.
+                # The process that held it before may have removed the file that was opened here.
                 if os.path.samestat(os.fstat(handle), self.path.stat()):
                     return handle
             except FileNotFoundError:

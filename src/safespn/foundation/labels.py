@@ -80,7 +80,7 @@ def is_unlabelled(y: AnyArray, unlabeled: Any) -> BoolArray:
 
 
 def _markers(unlabeled: Any) -> str:
-    """Name what stands for no label."""
+    """Name what marks a missing label."""
     if unlabeled is None or _is_empty(unlabeled):
         return "missing"
     return f"the marker {unlabeled!r} or missing"

@@ -1,4 +1,4 @@
-"""Masked arrays, whose masks numpy's own conversions drop without a word."""
+"""Masked arrays, whose masks numpy's own conversions drop silently."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A network is written as its nodes, children first: the kind of each node, the numbers of its children, the weights of
 its sums, and the columns and parameters of its leaves. Loading rebuilds the description and checks it like any other.
-The checksum tells damage, not who wrote a file: it is no signature, so that nothing in a file is believed unchecked.
+The checksum detects damage, not tampering: it is not a signature, so that everything in a file is checked before use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures. They need matplotlib, which ``pip install 'safespn[plot]'`` brings along.
+"""Pictures. They need matplotlib, which ``pip install 'safespn[plot]'`` installs.
 
 Functions that draw what a classifier does return a display, as scikit-learn's do: the values drawn, ``ax_`` and
 ``figure_``, and a method ``plot`` that draws them again elsewhere.

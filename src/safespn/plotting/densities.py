@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from safespn.classifier import SafeSPNClassifier
 
 MOST_COLUMNS = 12
-"""Columns that are drawn if nobody asks for others."""
+"""Columns that are drawn by default."""
 PANELS_ACROSS = 3
 PANEL_INCHES = (3.4, 2.4)
 

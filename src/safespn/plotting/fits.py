@@ -108,7 +108,7 @@ def plot_history(classifier: SafeSPNClassifier, *, ax: Axes | None = None) -> Hi
 
 @dataclass(eq=False)
 class SoftLabelsDisplay:
-    """How sure the soft labels are; made by :func:`plot_soft_labels`.
+    """How certain the soft labels are; made by :func:`plot_soft_labels`.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class SoftLabelsDisplay:
 
 
 def plot_soft_labels(classifier: SafeSPNClassifier, *, ax: Axes | None = None) -> SoftLabelsDisplay:
-    """Draw how sure the soft labels are: unlabelled rows by their largest soft label, stacked by its class.
+    """Draw how certain the soft labels are: unlabelled rows by their largest soft label, stacked by its class.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The plotting library is optional: it is imported when somebody asks for a picture, not before."""
+"""The plotting library is optional: it is imported when a picture is asked for, not before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D31")
-"""Colours of classes, in the order of ``classes_``, and of leaf families; colour-blind people can tell them apart."""
+"""Colours of classes, in the order of ``classes_``, and of leaf families; distinguishable for colour-blind people."""
 
 
 def require_matplotlib() -> None:

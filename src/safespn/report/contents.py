@@ -1,4 +1,4 @@
-"""All that a report tells, as plain values, without a thought of how it looks."""
+"""The contents of a report as plain values, independent of its layout."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Report:
 
 
 def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: int = 0) -> Report:
-    """Compute everything that a report on a fitted classifier and its table tells."""
+    """Compute the contents of a report on a fitted classifier and its table."""
     table, places = table.for_report(seed)
     names = [str(name) for name in table.features.columns]
     encoded = np.asarray(classifier._encoder.encode(table.features), dtype=np.float64)

@@ -27,7 +27,7 @@ LABELS_ONLY, ALL_ROWS = "labels only", "all rows"
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What models say of rows whose labels they have not seen, or the reason why there is nothing to tell.
+    """What models predict for rows whose labels they have not seen, or the reason why that cannot be measured.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def predict_held_out(
             classifier.column_types_, encoded[train], codes[train], encoded[test], len(counts), seed
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit of all rows has told them already
+            warnings.simplefilter("ignore")  # the fit of all rows has given them already
             fits = {LABELS_ONLY: train, ALL_ROWS: np.concatenate([train, unlabelled])}
             for name, rows in fits.items() if len(unlabelled) else [(ALL_ROWS, train)]:
                 fitted = _refit(classifier, table, rows, codes)
@@ -112,7 +112,7 @@ def _folds(codes: IntArray, n_folds: int, seed: int) -> Iterator[tuple[IntArray,
 
 
 def _refit(classifier: SafeSPNClassifier, table: TrainingTable, rows: IntArray, codes: IntArray) -> SafeSPNClassifier:
-    """Fit some rows anew, with the numbers of classes as labels: their order is then that of the classes."""
+    """Fit some rows again, with the numbers of classes as labels: their order is then that of the classes."""
     again = clone(classifier).set_params(unlabeled=-1, checkpoint=None, validation_fraction=None)
     if isinstance(again.class_weight, dict):
         number = {name: code for code, name in enumerate(classifier.classes_.tolist())}

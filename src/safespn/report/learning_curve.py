@@ -146,7 +146,7 @@ class Evaluation:
                 f"this model does not suit these classes. A {last.best_peer} on {last.n_labelled} labels is right in "
                 f"{100 * peer.mean():.0f} %."
             )
-        return f"{text}these columns do not tell the classes apart, or it takes more labels or trials to see it."
+        return f"{text}these columns do not separate the classes, or it takes more labels or trials to see it."
 
     def _not_in_accuracy(self, harm: str) -> str:
         """Neither better nor worse in accuracy: by how much at most, and whether probabilities are better."""

@@ -16,12 +16,12 @@ FEWEST_ROWS = 10
 """Labelled and unlabelled rows that it takes to compare them."""
 MOST_ROWS = 4_000
 NOTICEABLE = 0.6
-"""Area under the curve from which labelled and unlabelled rows are told apart well enough to matter."""
+"""Area under the curve above which the difference between labelled and unlabelled rows is reported."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """How well a classifier tells labelled from unlabelled rows by their features, cross-validated.
+    """How well a classifier separates labelled from unlabelled rows by their features, cross-validated.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Shift:
         Area under the ROC curve; 0.5 is chance.
     standard_error : float
     columns : list of str
-        Columns that tell most, if they can be told apart.
+        The most informative columns, if labelled and unlabelled rows differ.
     reason : str
         Why it was not measured; empty if it was.
     """

@@ -15,7 +15,7 @@ N_LISTED = 10
 MOST_CANDIDATES = 2_000
 """Unlabelled rows that suggestions are chosen from, at most."""
 N_TYPICAL = 200
-"""Rows that tell what is usual for a column."""
+"""Rows from which the usual values of a column are found."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Query:
-    """An unlabelled row whose label would tell much: uncertain, and unlike the others that are listed."""
+    """An unlabelled row whose label would be informative: uncertain, and different from the others that are listed."""
 
     row: int
     best: str

@@ -4,7 +4,7 @@ The worst case is a sum of minima over classes. Smoothed by a low temperature ta
 complete-data log-likelihood at soft labels ``q_mk`` proportional to ``exp(-c_mk / tau)``, so an EM step in which class
 network k sees row m with weight ``q_mk`` climbs it. At the supervised model all gains are zero and these labels say
 nothing: the first step takes the model's own posteriors, and the pessimistic labels of every model that was tried
-since, kept or not, are averaged into them. That keeps the two players from chasing each other.
+since, kept or not, are averaged into them. That prevents oscillation between model and labels.
 
 Every pass gives the exact worst case of the model that it tries. If that is above the best so far, the model is kept
 and the next step starts there, twice as long; if not, the next step starts where the last one did, half as long, with

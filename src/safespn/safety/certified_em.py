@@ -76,7 +76,7 @@ class CertifiedEM:
         self._prefetched: tuple[SoftLabelUpdateRule, Statistics, BlockStates] | None = None
 
     def move_to(self, parameters: Parameters) -> None:
-        """Go on from other parameters, with the present soft labels."""
+        """Continue from other parameters, with the present soft labels."""
         if parameters is not self.position.parameters:
             self.position, self._prefetched = replace(self.position, parameters=parameters), None
 
@@ -181,7 +181,7 @@ class StepwiseCertifiedEM(CertifiedEM):
         self, rule: SoftLabelUpdateRule, origin: Parameters, size: float
     ) -> tuple[Parameters, float, BlockStates]:
         structure, parameters = self.problem.structure, origin
-        # Each pass draws its own mini-batches and averages anew, so that a pass depends on where it starts only.
+        # Each pass draws its own mini-batches and begins a new average, so that it depends on its start only.
         generator = np.random.default_rng([self.seed, len(self.history)])
         average: Statistics | None = None
         objective = 0.0

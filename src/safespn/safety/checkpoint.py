@@ -1,10 +1,10 @@
-"""Steps of a fit on disk, so that an interrupted fit goes on where it was, with the same result.
+"""Steps of a fit on disk, so that an interrupted fit resumes where it stopped, with the same result.
 
 The folder holds one file with the parameters and the record of every step so far, and for the last and the best step
-the soft labels of every block, each written by whoever has the block. A folder of a step is complete before it gets its
-name. A fit that goes on makes the same decisions again from the record, and continues when the record ends.
+the soft labels of every block, each written by the worker that has the block. A folder of a step is complete before it
+gets its name. A resumed fit makes the same decisions again from the record, and continues when the record ends.
 
-Nothing in the folder is believed: what is read is checked, and the certificate is computed anew from it. Nothing is
+Nothing in the folder is trusted: what is read is checked, and the certificate is computed again from it. Nothing is
 removed but what was made here.
 """
 
@@ -33,7 +33,7 @@ from safespn.safety.problem import Problem
 from safespn.typing import AnyArray
 
 SHARE_OF_TIME = 0.05
-"""Share of its time that a fit spends on writing steps down, at most."""
+"""Largest share of its time that a fit spends on saving steps."""
 FORMAT = 2
 STEPS_FILE = "steps.safetensors"
 OWN_FOLDER, OWN_FILE = re.compile(r"(step|unfinished)-\d{6,}"), re.compile(r"\d+\.npy")
@@ -62,7 +62,7 @@ class Journal:
     supervised : Parameters
         The model that the fit starts from.
     settings : dict
-        Plain values that tell this fit from others of the same rows.
+        Plain values that distinguish this fit from others of the same rows.
 
     Raises
     ------
@@ -164,8 +164,8 @@ class Journal:
             self._fails = True
             _remove(unfinished)
             warnings.warn(
-                f"checkpoint {self.folder}: step {number} cannot be written ({error}); the fit goes on, but could not "
-                "be taken up again after this step",
+                f"checkpoint {self.folder}: step {number} cannot be written ({error}); the fit continues, but could "
+                "not be resumed after this step",
                 CheckpointWarning,
                 stacklevel=2,
             )

@@ -22,7 +22,7 @@ def improve(
 ) -> Parameters:
     """Raise the penalised objective from the given parameters by at most ``max_iter`` steps.
 
-    EM for the likelihood, L-BFGS for the conditional likelihood. Using up the steps is no news here: the caller
+    EM for the likelihood, L-BFGS for the conditional likelihood. Using up the steps needs no warning here: the caller
     alternates.
     """
     fit = fit_lbfgs if conditional else fit_em

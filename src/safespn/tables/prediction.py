@@ -84,8 +84,8 @@ def _numbers(cells: Cells, name: str, file: TableFile, start: int) -> FloatArray
     if wrong.any():
         row = int(np.argmax(wrong))
         raise TableError(
-            f"{file.path}: column {name!r}, row {start + row + 1}: {cells.texts[row]!r} is no finite number, but the "
-            f"model was fitted to numbers; pass --missing {cells.texts[row]!r} if it marks a missing cell"
+            f"{file.path}: column {name!r}, row {start + row + 1}: {cells.texts[row]!r} is not a finite number, but "
+            f"the model was fitted to numbers; pass --missing {cells.texts[row]!r} if it marks a missing cell"
         )
     return cells.numbers
 

@@ -149,7 +149,7 @@ def open_table(path: Path) -> TableFile:
         return TableFile(path, _parquet_kinds(content, path), None, copy)
     if path.suffix.lower() in PARQUET_SUFFIXES:
         raise TableError(
-            f"{path}: not a Parquet file, whatever its name says; write it anew, or rename it if it is CSV"
+            f"{path}: not a Parquet file, whatever its name says; write it again, or rename it if it is CSV"
         )
     remarks: list[str] = []
     if mark == WORKBOOK_MARK:
@@ -254,7 +254,7 @@ def _parquet_kinds(path: Path, name: Path) -> dict[str, str]:
     try:
         schema = pa.parquet.read_schema(_native(path))
     except pa.ArrowInvalid as error:
-        raise TableError(f"{name}: the Parquet file is damaged or truncated; copy or write it anew") from error
+        raise TableError(f"{name}: the Parquet file is damaged or truncated; copy or write it again") from error
     _check_names(name, schema.names)
     return {field.name: _kind(field.type) for field in schema}
 
@@ -273,7 +273,7 @@ def _kind(kind: pa.DataType) -> str:
 
 def _cells(column: pa.Array, kind: str) -> AnyArray:
     if kind in ("date", "nested"):
-        return np.full(len(column), None, dtype=object)  # nobody looks at them
+        return np.full(len(column), None, dtype=object)  # not used
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kind == "number":
@@ -292,11 +292,11 @@ def _plain(error: Exception) -> str:
     if wrong_width:
         return (
             f"{line}{wrong_width[2]} cells where the first line has {wrong_width[1]} names; "
-            "quote cells that hold the separator, or mend the line"
+            "quote cells that hold the separator, or correct the line"
         )
     if "UTF8" in message:
         return f"{line}letters that are not UTF-8; save the file as UTF-8"
     if "straddl" in message:
         limit = f"{LARGEST_CELL_BYTES >> 20} MB"
-        return f"a quoted cell does not end, or a row is longer than {limit}; look for a quote without its partner"
-    return f"the file is damaged or truncated ({message[:120]}); copy or write it anew"
+        return f"a quoted cell does not end, or a row is longer than {limit}; look for an unmatched quote"
+    return f"the file is damaged or truncated ({message[:120]}); copy or write it again"

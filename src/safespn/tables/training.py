@@ -238,7 +238,7 @@ def check_labels(labels: AnyArray, source: str, target: str, markers: Sequence[s
         )
     if len(classes) > max(20, len(known) // 2):
         raise TableError(
-            f"{where} has {len(classes)} different labels in {len(known)} labelled rows, so it is no class to predict; "
+            f"{where} has {len(classes)} different labels in {len(known)} labelled rows, too many to be classes; "
             "choose another target, or group its values"
         )
 
@@ -250,7 +250,7 @@ def _numbers(cells: Cells, name: str, source: str) -> AnyArray:
         where, text = f"{source}: column {name!r}, row {cells.row_number(row)}", shortened(cells.texts[row])
         if cells.is_text[row]:
             raise TableError(
-                f"{where}: {text!r} is no number, but the sample that decided its type held numbers only; "
+                f"{where}: {text!r} is not a number, but the sample that decided its type held numbers only; "
                 f"pass --missing {text!r} if it marks a missing cell, --categorical {name!r} or --ignore {name!r}"
             )
         raise TableError(f"{where}: {text} is infinite; expected a finite number, or an empty cell where missing")

@@ -55,7 +55,7 @@ def copy_of_workbook(content: Path, name: Path) -> tuple[TemporaryCopy, list[str
     except (BadZipFile, InvalidFileException, KeyError, OSError, ValueError) as error:
         if isinstance(error, TableError) or (isinstance(error, OSError) and error.errno is not None):
             raise
-        raise TableError(f"{name}: a damaged Excel file, or a zip archive of another kind; save it anew") from error
+        raise TableError(f"{name}: a damaged Excel file, or a zip archive of another kind; save it again") from error
     others = ", ".join(map(repr, titles[1:4])) + (", …" if len(titles) > 4 else "")
     return copy, [f"the first sheet, {titles[0]!r}, is read; not {others}"] if len(titles) > 1 else []
 
