@@ -7,12 +7,9 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from safespn.answers.gaussians import gaussian_densities, has_gaussians_alone
-from safespn.answers.votes import normalised, votes_of
+from safespn.answers.mixtures import MixturePosteriors, mixture_of
+from safespn.answers.votes import votes_of
 from safespn.class_networks.committee import Committee, Member, log_average
-from safespn.engine import passes
-from safespn.engine.bound import bind
-from safespn.engine.threads import single_threaded_blas
 from safespn.typing import BoolArray, FloatArray
 
 SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
@@ -42,28 +39,6 @@ class RowPosteriors:
         return self._log_posterior(_known(cells, subsets)).reshape(len(subsets), len(cells), -1)
 
 
-class NetworkPosteriors:
-    """Posteriors of a member that is one class network."""
-
-    def __init__(self, member: Member, n_jobs: int | None) -> None:
-        self._member, self._n_jobs = member, n_jobs
-        self._network = bind(member.structure, member.parameters)
-        self._has_gaussians = has_gaussians_alone(member.structure)
-
-    def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        return _in_pieces(self._of_piece, cells, subsets)
-
-    def _of_piece(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        member, blocks = self._member, None
-        if self._has_gaussians:
-            with single_threaded_blas():
-                blocks = gaussian_densities(member.structure, member.parameters, cells, subsets)
-        joint = passes.log_joint(self._network, _known(cells, subsets), self._n_jobs, blocks)
-        # A row that no class makes possible says nothing about them.
-        joint[np.isneginf(joint).all(axis=1)] = member.log_class_weights
-        return normalised(joint / member.temperature).reshape(len(subsets), len(cells), -1)
-
-
 def _in_pieces(evaluate: SubsetPosteriors, cells: FloatArray, subsets: BoolArray) -> FloatArray:
     """Evaluate some subsets at a time."""
     at_once = max(1, EVALUATED_AT_ONCE // max(len(cells), 1))
@@ -80,7 +55,7 @@ def _known(cells: FloatArray, subsets: BoolArray) -> FloatArray:
 
 
 class CommitteePosteriors:
-    """Posteriors of a committee: forests by their boxes, other members by passes over rows with missing cells."""
+    """Posteriors of a committee: forests by their boxes, mixtures by chains of subsets, others by passes over rows."""
 
     def __init__(self, committee: Committee, n_jobs: int | None = None) -> None:
         self._committee, self._n_jobs = committee, n_jobs
@@ -100,8 +75,9 @@ class CommitteePosteriors:
         return [self._of_member(member) for member in self._committee.members]
 
     def _of_member(self, member: Member) -> SubsetPosteriors:
-        if not member.votes:
-            return NetworkPosteriors(member, self._n_jobs)
+        mixture = mixture_of(member)
+        if mixture is not None:
+            return MixturePosteriors(member, mixture, self._n_jobs)
         return votes_of(member, self._n_jobs) or RowPosteriors(lambda cells: member.evaluate(cells, self._n_jobs)[1])
 
     @cached_property

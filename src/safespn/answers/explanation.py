@@ -7,6 +7,7 @@ so no background sample is needed and dependent columns are treated as what they
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from math import factorial
@@ -25,6 +26,7 @@ IMPOSSIBLE = 745.0
 """Log odds of a class that is impossible, or certain, in floating point."""
 FEWEST_CIRCLES = 8
 """Circles from which a standard error is first estimated."""
+CIRCLES_AT_ONCE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +157,34 @@ class _Game:
 def _all_subsets(game: _Game, columns: IntArray, base: FloatArray, total: FloatArray) -> FloatArray:
     """Exact Shapley values of some columns, shape (n_rows, n_players)."""
     n_rows, n = len(game.cells), len(columns)
-    players = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+    players = subsets_in_chains(n)
     subsets = np.zeros((2**n, game.cells.shape[1]), dtype=np.bool_)
     subsets[:, columns] = players
+    is_between = players.any(axis=1) & ~players.all(axis=1)
     weights = _subset_weights(players)
     values = np.empty((n_rows, n))
     at_once = max(1, EVALUATED_AT_ONCE // 2**n)
     for start in range(0, n_rows, at_once):
         rows = slice(start, start + at_once)
-        worth = np.vstack([base[rows], game.of_rows(rows).worth(subsets[1:-1]), total[rows]])
+        worth = np.empty((2**n, len(base[rows])))
+        worth[is_between] = game.of_rows(rows).worth(subsets[is_between])
+        worth[~players.any(axis=1)], worth[players.all(axis=1)] = base[rows], total[rows]
         values[rows] = worth.T @ weights
     return values
+
+
+def subsets_in_chains(n: int) -> BoolArray:
+    """All subsets of n players, shape (2 ** n, n), in as few chains of subsets within the next as there can be.
+
+    From the chains of fewer players: each chain with its last set once more, joined by the new player; and all but its
+    last set, joined by the new player (de Bruijn, Tengbergen and Kruyswijk 1951).
+    """
+    chains = [np.zeros((1, n), dtype=np.bool_)]
+    for player in range(n):
+        joined = [chain | (np.arange(n) == player) for chain in chains]
+        chains = [np.concatenate([chain, more[-1:]]) for chain, more in zip(chains, joined, strict=True)]
+        chains += [more[:-1] for more in joined if len(more) > 1]
+    return np.concatenate(chains)
 
 
 def _subset_weights(subsets: BoolArray) -> FloatArray:
@@ -189,37 +208,59 @@ def _circles(
     n_rows, n = game.cells.shape
     mean, squares = np.zeros((n_rows, n)), np.zeros((n_rows, n))
     error = np.full((n_rows, n), np.inf)
-    active = np.arange(n_rows)
-    for number in range(1, n_circles + 1):
-        # One circle for all rows: equal patterns of missing cells are evaluated together.
-        found = _circle(game.of_rows(active), base[active], total[active], generator.permutation(n))
-        change = found - mean[active]
-        mean[active] += change / number
-        squares[active] += change * (found - mean[active])
-        if number >= FEWEST_CIRCLES:
-            error[active] = np.sqrt(squares[active] / (number * (number - 1)))
-            active = active[error[active].max(axis=1) > tolerance]
-            if not len(active):
-                break
+    active, n_done = np.arange(n_rows), 0
+    while len(active) and n_done < n_circles:
+        # The same circles for all rows, some at a time: whatever depends on subsets alone is computed once.
+        n_more = min(CIRCLES_AT_ONCE if n_done else FEWEST_CIRCLES, n_circles - n_done)
+        circles = [generator.permutation(n) for _ in range(n_more)]
+        for found in _values_of_circles(game.of_rows(active), base[active], total[active], circles):
+            n_done += 1
+            change = found - mean[active]
+            mean[active] += change / n_done
+            squares[active] += change * (found - mean[active])
+        error[active] = np.sqrt(squares[active] / (n_done * (n_done - 1)))
+        active = active[error[active].max(axis=1) > tolerance]
     return mean, error
 
 
-def _circle(game: _Game, base: FloatArray, total: FloatArray, circle: IntArray) -> FloatArray:
-    """Mean of what each column adds in the orders of one circle, shape (n_rows, n_columns)."""
+def _values_of_circles(
+    game: _Game, base: FloatArray, total: FloatArray, circles: list[IntArray]
+) -> Iterator[FloatArray]:
+    """Mean of what each column adds in the orders of each circle, shapes (n_rows, n_columns)."""
+    n = game.cells.shape[1]
+    worth = game.worth(np.concatenate([_arcs(circle) for circle in circles]))
+    for circle, of_arcs in zip(circles, np.split(worth, len(circles)), strict=True):
+        yield _circle(of_arcs.reshape(n, n - 1, -1).swapaxes(0, 1), base, total, circle)
+
+
+def _arcs(circle: IntArray) -> BoolArray:
+    """All arcs of a circle but the empty and the whole one, shape (n_columns * (n_columns - 1), n_columns).
+
+    Arcs from one place, each within the next, follow each other.
+    """
     n = len(circle)
     first, size = np.arange(n)[:, None, None], np.arange(1, n)[:, None]
     arcs = np.empty((n, n - 1, n), dtype=np.bool_)
     arcs[:, :, circle] = (np.arange(n) - first) % n < size
-    worth = np.empty((n + 1, n, len(game.cells)))
-    worth[0], worth[n] = base, total
-    # Arcs from one place, each within the next, follow each other: their densities are found together.
-    worth[1:n] = game.worth(arcs.reshape(-1, n)).reshape(n, n - 1, -1).swapaxes(0, 1)
+    return arcs.reshape(-1, n)
+
+
+def _circle(of_arcs: FloatArray, base: FloatArray, total: FloatArray, circle: IntArray) -> FloatArray:
+    """Mean of what each column adds in the orders of one circle, shape (n_rows, n_columns).
+
+    Parameters
+    ----------
+    of_arcs : array of shape (n_columns - 1, n_columns, n_rows)
+        Worth of the arcs of each size from each place.
+    """
+    n, n_rows = len(circle), len(base)
+    worth = np.concatenate([np.tile(base, (1, n, 1)), of_arcs, np.tile(total, (1, n, 1))])
     # An arc of some size grows out of the arc without its first column, and out of the one without its last.
-    added = np.zeros((n, len(game.cells)))
+    added = np.zeros((n, n_rows))
     for n_known in range(n):
         larger, smaller = worth[n_known + 1], worth[n_known]
         added += larger - np.roll(smaller, -1, axis=0)
         added += np.roll(larger - smaller, n_known, axis=0)
-    values = np.empty((len(game.cells), n))
+    values = np.empty((n_rows, n))
     values[:, circle] = added.T / (2 * n)
     return values
