@@ -1,7 +1,7 @@
 """Log densities of multivariate Gaussian leaves while their columns become known one after the other.
 
-With the Cholesky factor of the covariance in that order, the first z of ``z = inverse(factor) (x - mean)`` belong to the
-first columns: one factor and one product give the densities of all subsets of a chain, each within the next.
+With the Cholesky factor of the covariance in that order, the first z of ``z = inverse(factor) (x - mean)`` belong to
+the first columns: one factor and one product give the densities of all subsets of a chain, each within the next.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Subsets of columns, each within the next: the order in which columns become known, and how many each subset has."""
+    """Subsets, each within the next: the order in which columns become known, and how many each subset has."""
 
     order: IntArray
     sizes: IntArray
@@ -129,7 +129,8 @@ class MixturePosteriors:
         with single_threaded_blas():
             deque(in_order(run, pieces, len(pieces)), maxlen=0)
         # What no component makes possible, and digits lost to small numbers, are left to a pass.
-        doubtful = ~np.isfinite(joint).all(axis=2) if is_compiled else ~(joint.max(axis=2) > -np.inf)
+        has_sums = is_compiled and not self._mixture.is_one_per_class
+        doubtful = np.asarray(~np.isfinite(joint).all(axis=2) if has_sums else ~(joint.max(axis=2) > -np.inf))
         result = normalised(np.where(doubtful[:, :, None], 0.0, joint) / self._member.temperature)
         if doubtful.any():
             subset, row = np.nonzero(doubtful)
