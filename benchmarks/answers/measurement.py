@@ -8,8 +8,8 @@ Each test row starts with 30 % of its cells, drawn at random. More are measured 
 * wherever in the table ``next_measurement`` is largest.
 
 Compared are the first with the second, and the third with the fourth: the cells per row until the log loss has gone
-50 or 80 % of the way from its start to that with all cells known. ``SAFESPN_DATA`` names the folder of the tables, those
-of the paper's with the most columns.
+50 or 80 % of the way from its start to that with all cells known. ``SAFESPN_DATA`` names the folder of the tables: of
+the paper's, those with the most columns. Arguments: the number of seeds and the first of them.
 """
 
 from __future__ import annotations

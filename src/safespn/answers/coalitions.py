@@ -16,8 +16,8 @@ SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
 """From cells, shape (n_rows, n_columns), NaN where missing, and subsets of columns, shape (n_subsets, n_columns), to
 log class posteriors given the cells of each subset alone, shape (n_subsets, n_rows, n_classes)."""
 
-EVALUATED_AT_ONCE = 262_144
-"""Rows times subsets that are evaluated at a time."""
+CELLS_AT_ONCE = 8_000_000
+"""Rows times subsets times columns that are evaluated at a time."""
 
 
 class RowPosteriors:
@@ -41,7 +41,7 @@ class RowPosteriors:
 
 def _in_pieces(evaluate: SubsetPosteriors, cells: FloatArray, subsets: BoolArray) -> FloatArray:
     """Evaluate some subsets at a time."""
-    at_once = max(1, EVALUATED_AT_ONCE // max(len(cells), 1))
+    at_once = max(1, CELLS_AT_ONCE // max(cells.size, 1))
     pieces = [evaluate(cells, subsets[start : start + at_once]) for start in range(0, len(subsets), at_once)]
     return np.concatenate(pieces)
 

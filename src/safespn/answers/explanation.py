@@ -27,6 +27,8 @@ IMPOSSIBLE = 745.0
 FEWEST_CIRCLES = 8
 """Circles from which a standard error is first estimated."""
 CIRCLES_AT_ONCE = 4
+MOST_ON_CIRCLES = 64
+"""Columns beyond which circles would have too many arcs, and single orders are drawn with their reverse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +119,7 @@ def explain_rows(
     rows = np.flatnonzero(~is_short)
     if len(rows):
         game = _Game(posteriors, cells[rows], codes[rows])
-        n_circles = max(FEWEST_CIRCLES, max_permutations // (2 * n_columns))
+        n_circles = max(FEWEST_CIRCLES, max_permutations // (2 * n_columns if n_columns <= MOST_ON_CIRCLES else 2))
         values[rows], errors[rows] = _circles(game, base[rows], total[rows], generator, tolerance, n_circles)
     # A missing cell adds nothing in any order; what is left of it is rounding.
     return ShapleyValues(np.where(observed, values, 0.0), base, total, np.where(observed, errors, 0.0))
@@ -167,7 +169,8 @@ def _all_subsets(game: _Game, columns: IntArray, base: FloatArray, total: FloatA
     for start in range(0, n_rows, at_once):
         rows = slice(start, start + at_once)
         worth = np.empty((2**n, len(base[rows])))
-        worth[is_between] = game.of_rows(rows).worth(subsets[is_between])
+        if n > 1:
+            worth[is_between] = game.of_rows(rows).worth(subsets[is_between])
         worth[~players.any(axis=1)], worth[players.all(axis=1)] = base[rows], total[rows]
         values[rows] = worth.T @ weights
     return values
@@ -213,7 +216,8 @@ def _circles(
         # The same circles for all rows, some at a time: whatever depends on subsets alone is computed once.
         n_more = min(CIRCLES_AT_ONCE if n_done else FEWEST_CIRCLES, n_circles - n_done)
         circles = [generator.permutation(n) for _ in range(n_more)]
-        for found in _values_of_circles(game.of_rows(active), base[active], total[active], circles):
+        values_of = _values_of_circles if n <= MOST_ON_CIRCLES else _values_of_orders
+        for found in values_of(game.of_rows(active), base[active], total[active], circles):
             n_done += 1
             change = found - mean[active]
             mean[active] += change / n_done
@@ -231,6 +235,18 @@ def _values_of_circles(
     worth = game.worth(np.concatenate([_arcs(circle) for circle in circles]))
     for circle, of_arcs in zip(circles, np.split(worth, len(circles)), strict=True):
         yield _circle(of_arcs.reshape(n, n - 1, -1).swapaxes(0, 1), base, total, circle)
+
+
+def _values_of_orders(game: _Game, base: FloatArray, total: FloatArray, orders: list[IntArray]) -> Iterator[FloatArray]:
+    """Mean of what each column adds in each order and in its reverse, shapes (n_rows, n_columns)."""
+    n, n_rows = game.cells.shape[1], len(game.cells)
+    for order in orders:
+        values = np.zeros((n_rows, n))
+        for each in (order, order[::-1]):
+            place = np.argsort(each)
+            worth = np.vstack([base, game.worth(place < np.arange(1, n)[:, None]), total])
+            values[:, each] += np.diff(worth, axis=0).T / 2
+        yield values
 
 
 def _arcs(circle: IntArray) -> BoolArray:

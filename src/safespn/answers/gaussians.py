@@ -90,5 +90,7 @@ def gaussians_of(structure: Structure, parameters: Parameters) -> dict[int, Gaus
 
 def chains(subsets: BoolArray) -> list[IntArray]:
     """Cut a list of subsets where one is not within the next."""
+    if not len(subsets):
+        return []
     is_cut = (subsets[:-1] & ~subsets[1:]).any(axis=1)
     return np.split(np.arange(len(subsets)), np.flatnonzero(is_cut) + 1)

@@ -25,6 +25,8 @@ from safespn.network.leaves.family import LeafFamily
 from safespn.network.structure import LeafGroup, Parameters, Structure
 from safespn.typing import BoolArray, FloatArray, IntArray
 
+DENSITIES_AT_ONCE = 4_000_000
+"""Rows times columns times components whose densities are kept at a time."""
 FEWEST_TERMS = 2_000_000
 """Rows times subsets times components that repay loading compiled code, which takes half a second."""
 VECTOR = 16
@@ -116,7 +118,8 @@ class MixturePosteriors:
         """Shape (n_subsets, n_rows, n_classes)."""
         joint = np.empty((len(subsets), len(cells), self._member.n_classes))
         threads = n_threads(len(cells) * len(subsets), self._n_jobs)
-        ends = np.linspace(0, len(cells), min(threads, max(len(cells), 1)) + 1).astype(np.intp)
+        n_pieces = max(threads, -(-cells.size * len(self._mixture.tables) // DENSITIES_AT_ONCE))
+        ends = np.linspace(0, len(cells), min(n_pieces, max(len(cells), 1)) + 1).astype(np.intp)
         pieces = [np.arange(*pair) for pair in pairwise(ends.tolist())]
         pays = joint[:, :, 0].size * len(self._mixture.tables) >= FEWEST_TERMS or backends.is_compiled()
         is_compiled = pays and backends.may_compile()
@@ -127,7 +130,7 @@ class MixturePosteriors:
                 joint[:, places] = self._log_joint(cells[places], subsets & ~missing, is_compiled)
 
         with single_threaded_blas():
-            deque(in_order(run, pieces, len(pieces)), maxlen=0)
+            deque(in_order(run, pieces, threads), maxlen=0)
         # What no component makes possible, and digits lost to small numbers, are left to a pass.
         has_sums = is_compiled and not self._mixture.is_one_per_class
         doubtful = np.asarray(~np.isfinite(joint).all(axis=2) if has_sums else ~(joint.max(axis=2) > -np.inf))
