@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +16,7 @@ SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
 """From cells, shape (n_rows, n_columns), NaN where missing, and subsets of columns, shape (n_subsets, n_columns), to
 log class posteriors given the cells of each subset alone, shape (n_subsets, n_rows, n_classes)."""
 
+SMALLEST_POSTERIOR = 1e-290
 CELLS_AT_ONCE = 8_000_000
 """Rows times subsets times columns that are evaluated at a time."""
 
@@ -61,14 +62,27 @@ class CommitteePosteriors:
         self._committee, self._n_jobs = committee, n_jobs
 
     def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        parts = (
-            posteriors(cells, subsets) + np.log(member.weight)
-            for member, posteriors in zip(self._committee.members, self._members, strict=True)
-        )
-        result = reduce(np.logaddexp, parts)
+        members = list(zip(self._committee.members, self._members, strict=True))
+        result = members[0][1](cells, subsets)
+        if len(members) > 1:
+            result = np.exp(result) * members[0][0].weight
+            for member, posteriors in members[1:]:
+                result += np.exp(posteriors(cells, subsets)) * member.weight
+            result = self._log(result, cells, subsets)
         if self._reference is not None:
             result = log_average(result, self._reference(cells, subsets), self._committee.drawn_back)
         return np.asarray(result)
+
+    def _log(self, posterior: FloatArray, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        """Log of averaged posteriors; those that are too small for numbers are averaged as logs."""
+        is_small = (posterior < SMALLEST_POSTERIOR).any(axis=2)
+        result = np.log(np.maximum(posterior, SMALLEST_POSTERIOR))
+        if is_small.any():
+            subset, row = np.nonzero(is_small)
+            known = np.where(subsets[subset], cells[row], np.nan)
+            of_members = [member.evaluate(known, self._n_jobs) for member in self._committee.members]
+            result[is_small] = self._committee.combine(of_members)[1]
+        return result
 
     @cached_property
     def _members(self) -> list[SubsetPosteriors]:

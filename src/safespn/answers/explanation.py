@@ -75,10 +75,14 @@ class ShapleyValues:
 def log_odds(log_posterior: FloatArray, codes: IntArray) -> FloatArray:
     """Log odds of one class per row against all others together, shape (n_rows,); finite also for certain classes."""
     rows = np.arange(len(codes))
-    others = log_posterior.copy()
-    others[rows, codes] = -np.inf
+    if log_posterior.shape[1] == 2:
+        rest = log_posterior[rows, 1 - codes]
+    else:
+        others = log_posterior.copy()
+        others[rows, codes] = -np.inf
+        rest = reduce(np.logaddexp, others.T)
     with np.errstate(invalid="ignore"):
-        odds = log_posterior[rows, codes] - reduce(np.logaddexp, others.T)
+        odds = log_posterior[rows, codes] - rest
     return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=IMPOSSIBLE, neginf=-IMPOSSIBLE))
 
 

@@ -39,39 +39,46 @@ class Gaussians:
         """Whether all leaves have the same covariance."""
         return bool((self.covariance == self.covariance[0]).all())
 
-    def whitened(self, cells: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Rows and means of tied leaves in coordinates of which the first belong to the first columns of ``order``.
+    def whitened(self, cells: FloatArray, orders: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Rows and means of tied leaves in coordinates of which the first belong to the first columns of an order.
 
-        Shapes (n_rows, n_known) and (n_known, n_leaves): half the squared distances, added up from the first
-        coordinate on, are log densities but for what all leaves have in common.
+        Shapes (n_orders, n_rows, n_known) and (n_orders, n_known, n_leaves): half the squared distances, added up from
+        the first coordinate on, are log densities but for what all leaves have in common.
 
         Parameters
         ----------
         cells : array of shape (n_rows, n_columns)
-        order : array of shape (n_known,)
+        orders : array of shape (n_orders, n_known)
             Places in ``columns``.
         """
-        factor = np.linalg.cholesky(self.covariance[0][order[:, None], order])
-        # Rounding above the diagonal would let a huge cell reach into the columns before it.
-        whitening = np.tril(np.linalg.inv(factor)).T
-        middle = self.mean[:, order].mean(axis=0)
-        return (cells[:, order] - middle) @ whitening, np.ascontiguousarray(
-            ((self.mean[:, order] - middle) @ whitening).T
-        )
+        whitening = _whitening(self._factor(orders)).mT
+        middle = self.mean.mean(axis=0)
+        z, centres = ((values - middle)[:, orders].swapaxes(0, 1) @ whitening for values in (cells, self.mean))
+        return z, np.ascontiguousarray(centres.mT)
 
-    def conditional_densities(self, cells: FloatArray, order: IntArray) -> FloatArray:
-        """Log density of each column given those before it in ``order``, shape (n_rows, n_known, n_leaves)."""
+    def conditional_densities(self, cells: FloatArray, orders: IntArray) -> FloatArray:
+        """Log density of each column given those before it in each order, (n_orders, n_rows, n_known, n_leaves)."""
+        factor = self._factor(orders)
+        scale = np.log(np.diagonal(factor, axis1=-2, axis2=-1)) + LOG_ROOT_TWO_PI
         if self.is_tied:
-            z, centres = self.whitened(cells, order)
-            z = z[:, :, None] - centres
-            scale = np.diagonal(np.linalg.cholesky(self.covariance[0][order[:, None], order]))[:, None]
+            z, centres = self.whitened(cells, orders)
+            z, scale = z[..., None] - centres[:, None], scale[:, None, :, None]
         else:
-            factor = np.linalg.cholesky(self.covariance[:, order[:, None], order])
-            deviation = cells[:, order] - self.mean[:, None, order]
-            z = (deviation @ np.tril(np.linalg.inv(factor)).mT).transpose(1, 2, 0)
-            scale = np.diagonal(factor, axis1=1, axis2=2).T
+            deviation = (cells - self.mean[:, None])[:, :, orders].transpose(2, 0, 1, 3)
+            z, scale = (deviation @ _whitening(factor).mT).transpose(0, 2, 3, 1), scale.swapaxes(1, 2)[:, None]
         with np.errstate(over="ignore"):
-            return np.asarray(-0.5 * z * z - np.log(scale) - LOG_ROOT_TWO_PI)
+            return np.asarray(-0.5 * z * z - scale)
+
+    def _factor(self, orders: IntArray) -> FloatArray:
+        """Cholesky factors, shape (n_orders, n_known, n_known); (n_orders, n_leaves, ...) if leaves are not tied."""
+        covariance = self.covariance[0] if self.is_tied else self.covariance
+        ordered = covariance[..., orders[:, :, None], orders[:, None, :]]
+        return np.linalg.cholesky(ordered if self.is_tied else ordered.swapaxes(0, 1))
+
+
+def _whitening(factor: FloatArray) -> FloatArray:
+    # Rounding above the diagonal would let a huge cell reach into the columns before it.
+    return np.asarray(np.tril(np.linalg.inv(factor)))
 
 
 def gaussians_of(structure: Structure, parameters: Parameters) -> dict[int, Gaussians] | None:

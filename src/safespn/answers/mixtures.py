@@ -91,21 +91,38 @@ class Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
-    """Subsets, each within the next: the order in which columns become known, and how many each subset has."""
+class Chains:
+    """Chains of subsets, each within the next, of the same sizes.
 
-    order: IntArray
+    Parameters
+    ----------
+    orders : array of shape (n_chains, n_known)
+        Order in which columns become known.
+    sizes : array of shape (n_subsets,)
+        How many of them each subset of a chain has.
+    subsets : array of shape (n_chains, n_subsets)
+        Which subsets these are.
+    """
+
+    orders: IntArray
     sizes: IntArray
-    subsets: slice
+    subsets: IntArray
 
 
-def chains_of(subsets: BoolArray) -> Iterator[Chain]:
-    """Cut a list of subsets into chains."""
+def chains_of(subsets: BoolArray, correlated: IntArray, most: int) -> Iterator[Chains]:
+    """Cut a list of subsets into chains; at most so many of them, equally many of whose columns are correlated."""
+    alike: dict[tuple[object, ...], list[tuple[IntArray, IntArray]]] = {}
+    n_known = subsets.sum(axis=1)
+    is_correlated = np.isin(np.arange(subsets.shape[1]), correlated)
     for chain in chains(subsets):
-        sizes = subsets[chain].sum(axis=1)
+        sizes = n_known[chain]
         # Columns that never become known come last and are left out.
         order = np.argsort((~subsets[chain]).sum(axis=0), kind="stable")[: sizes[-1]]
-        yield Chain(order, sizes, slice(chain[0], chain[-1] + 1))
+        alike.setdefault((sizes.tobytes(), int(is_correlated[order].sum())), []).append((order, chain))
+    for found in alike.values():
+        for start in range(0, len(found), most):
+            orders, places = zip(*found[start : start + most], strict=True)
+            yield Chains(np.array(orders), n_known[places[0]], np.array(places))
 
 
 class MixturePosteriors:
@@ -155,49 +172,63 @@ class MixturePosteriors:
         if is_compiled and not self._mixture.is_one_per_class:
             return self._by_kernel(cells, subsets)
         mixture = self._mixture
-        densities = mixture.densities(cells, len(mixture.tables))
-        result = np.empty((len(subsets), len(cells), mixture.tables.shape[1]))
-        for chain in chains_of(subsets):
-            added = densities[:, chain.order]
+        n_rows, n_components = len(cells), len(mixture.tables)
+        densities = mixture.densities(cells, n_components)
+        result = np.empty((len(subsets), n_rows, mixture.tables.shape[1]))
+        for group in self._chains(subsets, n_rows):
+            # Axes: chains, rows, columns in their order, components.
+            added = densities[:, group.orders].swapaxes(0, 1)
             for gaussians, leaf, component in mixture.gaussians:
-                places, order = _within(chain.order, gaussians.columns)
-                known = gaussians.conditional_densities(cells[:, gaussians.columns], order)
-                added[np.ix_(np.arange(len(cells)), places, component)] = known[:, :, leaf]
-            sums = np.zeros((len(cells), len(chain.order) + 1, len(mixture.tables)))
-            np.cumsum(added, axis=1, out=sums[:, 1:])
-            weights = (sums[:, chain.sizes] + mixture.log_share).transpose(1, 0, 2)
-            result[chain.subsets] = weights if mixture.is_one_per_class else _log_product(weights, mixture.tables)
+                mine, orders = _within(group.orders, gaussians.columns)
+                known = gaussians.conditional_densities(cells[:, gaussians.columns], orders)
+                if mine.all() and len(component) == n_components:
+                    added[..., component] = known[..., leaf]
+                    continue
+                part = added.swapaxes(1, 2)[mine]
+                part[..., component] = known.swapaxes(1, 2).reshape(-1, *known.shape[1:2], known.shape[3])[..., leaf]
+                added.swapaxes(1, 2)[mine] = part
+            sums = np.zeros((len(group.orders), n_rows, group.orders.shape[1] + 1, n_components))
+            np.cumsum(added, axis=2, out=sums[:, :, 1:])
+            weights = (sums[:, :, group.sizes] + mixture.log_share).swapaxes(1, 2)
+            found = weights if mixture.is_one_per_class else _log_product(weights, mixture.tables)
+            result[group.subsets.ravel()] = found.reshape(-1, *found.shape[2:])
         return result
 
+    def _chains(self, subsets: BoolArray, n_rows: int) -> Iterator[Chains]:
+        mixture = self._mixture
+        most = max(1, DENSITIES_AT_ONCE // max(n_rows * mixture.n_columns * len(mixture.tables), 1))
+        return chains_of(subsets, mixture.correlated, most)
+
     def _by_kernel(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        from safespn.answers.mixtures_kernel import EXP_CONSTANTS, add_chain
+        from safespn.answers.mixtures_kernel import EXP_CONSTANTS, add_chains
 
         mixture = self._mixture
         n_components = -(-len(mixture.tables) // VECTOR) * VECTOR
-        densities = mixture.densities(cells, n_components)
+        densities = mixture.densities(cells, n_components).reshape(-1, n_components)
         log_share, tables = np.full((1, n_components), -np.inf), np.zeros((mixture.tables.shape[1], n_components))
         log_share[0, : len(mixture.tables)], tables[:, : len(mixture.tables)] = mixture.log_share, mixture.tables.T
         result = np.empty((len(subsets), len(cells), len(tables)))
-        for chain in chains_of(subsets):
-            source, z, centres = chain.order, np.zeros((len(cells), 0)), np.zeros((0, n_components))
+        for group in self._chains(subsets, len(cells)):
+            n_chains, sources = len(group.orders), group.orders.copy()
+            z, centres = np.zeros((n_chains, len(cells), 0)), np.zeros((0, n_components))
             for gaussians, leaf, component in mixture.gaussians:
-                places, order = _within(chain.order, gaussians.columns)
-                z, of_leaves = gaussians.whitened(cells[:, gaussians.columns], order)
-                centres = np.zeros((len(order), n_components))
-                centres[:, component] = of_leaves[:, leaf]
-                source = source.copy()
-                source[places] = -1 - np.arange(len(places))
-            add_chain(
-                densities.reshape(-1, n_components),
-                *(source, z, centres, chain.sizes, log_share, tables, EXP_CONSTANTS, result[chain.subsets]),
-            )
+                mine, orders = _within(group.orders, gaussians.columns)
+                z, of_leaves = gaussians.whitened(cells[:, gaussians.columns], orders)
+                centres = np.zeros((orders.size, n_components))
+                centres[:, component] = of_leaves.reshape(orders.size, len(gaussians.mean))[:, leaf]
+                sources[mine] = np.tile(-1 - np.arange(orders.shape[1]), n_chains)
+            found = np.empty((*group.subsets.shape, len(cells), len(tables)))
+            add_chains(densities, sources, z, centres, group.sizes, log_share, tables, EXP_CONSTANTS, found)
+            result[group.subsets.ravel()] = found.reshape(-1, *found.shape[2:])
         return result
 
 
-def _within(order: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
-    """Where some columns are in an order, and which of them is there."""
-    places = np.flatnonzero(np.isin(order, columns))
-    return places, np.argmax(order[places][:, None] == columns, axis=1) if len(places) else places
+def _within(orders: IntArray, columns: IntArray) -> tuple[BoolArray, IntArray]:
+    """Where some columns are in each of several orders, and their order there, as places in ``columns``."""
+    place = np.full(max(int(orders.max(initial=0)), int(columns.max())) + 1, -1)
+    place[columns] = np.arange(len(columns))
+    mine = place[orders] >= 0
+    return mine, place[orders][mine].reshape(len(orders), -1)
 
 
 def _log_product(log_weights: FloatArray, tables: FloatArray) -> FloatArray:
