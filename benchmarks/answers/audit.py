@@ -113,9 +113,7 @@ def best_mean_half_width(n_population: int, n_drawn: int) -> float:
 
 def where_narrow() -> None:
     """Print half-widths over all splits, for tables of different length."""
-    print(
-        "\n| rows of the table | disagreeing | mean over splits | best possible | largest | at most 1.5 from share |"
-    )
+    print("\n| rows of the table | disagreeing | mean over splits | best possible | largest | at most 1.5 from share |")
     print("|---|---|---|---|---|---|")
     for n_population in (25, 40, 50, 75, 95, 100, 200, 1000):
         lengths = np.array(

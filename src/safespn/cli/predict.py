@@ -159,10 +159,9 @@ def _predictions(
     result["log_density"] = log_density
     if measure:
         drops = classifier.next_measurement(features)
-        best = drops.argmax(axis=1)
-        result["expected_entropy_drop"] = drops.max(axis=1)
-        columns = features.columns.to_numpy(dtype=object)
-        result["next_measurement"] = np.where(result["expected_entropy_drop"] > 0, columns[best], None)
+        columns = np.array([str(name) for name in features.columns], dtype=object)[drops.argmax(axis=1)]
+        columns[drops.max(axis=1) == 0] = None
+        result |= {"next_measurement": columns, "expected_entropy_drop": drops.max(axis=1)}
     return pd.DataFrame(result)
 
 

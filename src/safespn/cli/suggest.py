@@ -115,5 +115,6 @@ def _write_tasks(
 ) -> None:
     target = classifier.notes_.get("target")
     cells = read_rows(file, rows).drop(columns=[target], errors="ignore")
-    tasks = label_studio.tasks(suggestions, cells.to_dict("records"), (rows + 1).tolist())
+    records = [{str(name): value for name, value in row.items()} for row in cells.to_dict("records")]
+    tasks = label_studio.tasks(suggestions, records, (rows + 1).tolist())
     atomic_write(output, json.dumps(tasks, indent=1, ensure_ascii=False).encode())

@@ -18,6 +18,8 @@ MOST_MEASURED_COLUMNS = 200
 TOLERANCE, MOST_ORDERS = 0.1, 500
 """Of the values shown, which have one digit after the point."""
 N_SHOWN, N_LISTED = 3, 10
+SMALLEST_SHOWN = 0.05
+"""Smaller values would be shown as zero."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,11 @@ def contributions(
     result = {}
     for row, values in zip(rows, found.values, strict=True):
         largest = np.argsort(-np.abs(values), kind="stable")[:N_SHOWN].tolist()
-        result[row] = [(found.columns[column], float(values[column])) for column in largest if values[column]]
+        result[row] = [
+            (found.columns[column], float(values[column]))
+            for column in largest
+            if abs(values[column]) >= SMALLEST_SHOWN
+        ]
     return result
 
 
