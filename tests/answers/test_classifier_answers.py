@@ -57,6 +57,18 @@ def test_explanations_add_up_to_the_log_odds(fitted):
     np.testing.assert_allclose(well.values, -ill.values, atol=1e-9)
 
 
+def test_probabilities_can_be_explained_too(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[:4]
+    found = clf.explain(rows, label="ill", of="probability")
+    np.testing.assert_allclose(found.total, clf.predict_proba(rows)[:, clf.classes_.tolist().index("ill")], atol=1e-9)
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), found.total, atol=1e-9)
+    other = clf.explain(rows, label="well", of="probability")
+    np.testing.assert_allclose(other.values, -found.values, atol=1e-9)
+    with pytest.raises(ValueError, match="'log odds', 'probability', got 'luck'"):
+        clf.explain(rows, of="luck")
+
+
 def test_sufficient_reasons_keep_the_class_probable(fitted):
     clf, X, _ = fitted
     rows = X.iloc[:6].copy()

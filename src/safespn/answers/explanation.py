@@ -7,7 +7,7 @@ so no background sample is needed and dependent columns are treated as what they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from math import factorial
@@ -51,6 +51,8 @@ class Explanation:
         The rows, categories as codes.
     columns : list of str
         Names of the columns.
+    of : {"log odds", "probability"}
+        What is explained; ``values``, ``base`` and ``total`` are probabilities instead of log odds in the second case.
     """
 
     values: FloatArray
@@ -60,6 +62,7 @@ class Explanation:
     labels: AnyArray
     cells: FloatArray
     columns: list[str]
+    of: str = "log odds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,15 @@ def log_odds(log_posterior: FloatArray, codes: IntArray) -> FloatArray:
     return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=IMPOSSIBLE, neginf=-IMPOSSIBLE))
 
 
+def probability(log_posterior: FloatArray, codes: IntArray) -> FloatArray:
+    """Probability of one class per row, shape (n_rows,)."""
+    return np.asarray(np.exp(log_posterior[np.arange(len(codes)), codes]))
+
+
+WORTH = {"log odds": log_odds, "probability": probability}
+"""What sets of cells may be worth."""
+
+
 def explain_rows(
     posteriors: SubsetPosteriors,
     cells: FloatArray,
@@ -93,8 +105,9 @@ def explain_rows(
     generator: np.random.Generator,
     tolerance: float = 0.02,
     max_permutations: int = 10_000,
+    of: str = "log odds",
 ) -> ShapleyValues:
-    """Shapley values of the log odds of one class per row.
+    """Shapley values of the log odds, or of the probability, of one class per row.
 
     Parameters
     ----------
@@ -110,19 +123,21 @@ def explain_rows(
         Orders of the columns are drawn until every standard error of a row is at most this.
     max_permutations : int
         Most orders per row, but enough to estimate a standard error.
+    of : {"log odds", "probability"}
+        What sets of cells are worth.
     """
     n_rows, n_columns = cells.shape
     values, errors = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
-    whole = _Game(posteriors, cells, codes)
+    whole = _Game(posteriors, cells, codes, WORTH[of])
     base, total = whole.worth(np.array([np.zeros(n_columns), np.ones(n_columns)], dtype=np.bool_))
     observed = ~np.isnan(cells)
     is_short = observed.sum(axis=1) <= MOST_EXACT_COLUMNS
     for rows, columns in _short_games(observed, is_short):
-        game = _Game(posteriors, cells[rows], codes[rows])
+        game = whole.of_rows(rows)
         values[np.ix_(rows, columns)] = _all_subsets(game, columns, base[rows], total[rows])
     rows = np.flatnonzero(~is_short)
     if len(rows):
-        game = _Game(posteriors, cells[rows], codes[rows])
+        game = whole.of_rows(rows)
         n_circles = max(FEWEST_CIRCLES, max_permutations // (2 * n_columns if n_columns <= MOST_ON_CIRCLES else 2))
         values[rows], errors[rows] = _circles(game, base[rows], total[rows], generator, tolerance, n_circles)
     # A missing cell adds nothing in any order; what is left of it is rounding.
@@ -144,20 +159,21 @@ def _short_games(observed: BoolArray, is_short: BoolArray) -> list[tuple[IntArra
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """Rows whose columns play for the log odds of a class."""
+    """Rows whose columns play for the log odds, or the probability, of a class."""
 
     posteriors: SubsetPosteriors
     cells: FloatArray
     codes: IntArray
+    value: Callable[[FloatArray, IntArray], FloatArray]
 
     def worth(self, subsets: BoolArray) -> FloatArray:
-        """Log odds given each subset of the columns, shape (n_subsets, n_rows)."""
+        """What each subset of the columns is worth, shape (n_subsets, n_rows)."""
         log_posterior = self.posteriors(self.cells, subsets)
         shape = log_posterior.shape
-        return log_odds(log_posterior.reshape(-1, shape[2]), np.tile(self.codes, len(subsets))).reshape(shape[:2])
+        return self.value(log_posterior.reshape(-1, shape[2]), np.tile(self.codes, len(subsets))).reshape(shape[:2])
 
     def of_rows(self, rows: IntArray | slice) -> _Game:
-        return _Game(self.posteriors, self.cells[rows], self.codes[rows])
+        return _Game(self.posteriors, self.cells[rows], self.codes[rows], self.value)
 
 
 def _all_subsets(game: _Game, columns: IntArray, base: FloatArray, total: FloatArray) -> FloatArray:

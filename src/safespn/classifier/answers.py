@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from safespn.answers.audit import Audit, audit_predictions, draw_disagreeing
 from safespn.answers.coalitions import CommitteePosteriors
-from safespn.answers.explanation import Explanation, explain_rows
+from safespn.answers.explanation import WORTH, Explanation, explain_rows
 from safespn.answers.measurement import entropy, expected_cost, expected_drop
 from safespn.answers.reasons import CoalitionGame, SufficientReason, find_reasons
 from safespn.answers.stopping import ENOUGH, expected_gain
@@ -39,6 +39,7 @@ class AnswersMixin(PredictionsMixin):
         *,
         tolerance: float = 0.02,
         max_permutations: int = 10_000,
+        of: str = "log odds",
     ) -> Explanation:
         """Say what each cell contributes to a prediction: conditional Shapley values of the log odds of a class.
 
@@ -56,6 +57,8 @@ class AnswersMixin(PredictionsMixin):
             Orders are drawn for a row until its standard errors are at most this.
         max_permutations : int
             Most orders per row.
+        of : {"log odds", "probability"}
+            Split the log odds of the class, or its probability.
 
         Returns
         -------
@@ -63,6 +66,8 @@ class AnswersMixin(PredictionsMixin):
             With ``values`` (n_rows, n_features), ``base`` and ``total`` (n_rows,), ``standard_error``. See
             :func:`safespn.plotting.plot_explanation` for a picture.
         """
+        if of not in WORTH:
+            raise ValueError(f"of: expected one of {', '.join(map(repr, WORTH))}, got {of!r}")
         cells = self._cells(X)
         codes = self._codes_to_explain(cells, label)
         found = explain_rows(
@@ -72,6 +77,7 @@ class AnswersMixin(PredictionsMixin):
             as_generator(random_state),
             tolerance,
             max_permutations,
+            of,
         )
         return Explanation(
             found.values,
@@ -81,6 +87,7 @@ class AnswersMixin(PredictionsMixin):
             self.classes_[codes],
             cells,
             self._column_names,
+            of,
         )
 
     def sufficient_reason(self, X: ArrayLike, probability: float = 0.9, label: Any = None) -> list[SufficientReason]:
