@@ -147,7 +147,7 @@ class MixturePosteriors:
                 joint[:, places] = self._log_joint(cells[places], subsets & ~missing, is_compiled)
 
         with single_threaded_blas():
-            deque(in_order(run, pieces, threads), maxlen=0)
+            deque(in_order(run, threads, pieces), maxlen=0)
         # What no component makes possible, and digits lost to small numbers, are left to a pass.
         has_sums = is_compiled and not self._mixture.is_one_per_class
         doubtful = np.asarray(~np.isfinite(joint).all(axis=2) if has_sums else ~(joint.max(axis=2) > -np.inf))
