@@ -6,12 +6,20 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from safespn import SafeSPNClassifier, learn_spn
-from safespn.plotting import plot_decision, plot_densities, plot_history, plot_soft_labels, plot_structure
+from safespn.plotting import (
+    plot_decision,
+    plot_densities,
+    plot_explanation,
+    plot_history,
+    plot_soft_labels,
+    plot_structure,
+)
 
 FOLDER = Path(__file__).parent / "images"
 N_LABELLED = 24
@@ -30,6 +38,9 @@ def main() -> None:
     keep(history_and_soft_labels(), "fit")
     keep(iris_densities(), "densities")
     keep(network(), "network")
+    clf, X, y = tumours()
+    for draw in (explanation, measurement, suggestion, audit):
+        keep(draw(clf, X, y), draw.__name__)
 
 
 def keep(figure: Figure, name: str) -> None:
@@ -110,6 +121,71 @@ def network() -> Figure:
     X, _ = make_moons(300, noise=0.1, random_state=0)
     figure, axes = plt.subplots(figsize=(8.6, 3.6), layout="constrained")
     plot_structure(learn_spn(X, max_depth=3, random_state=0), ax=axes)
+    return figure
+
+
+def tumours() -> tuple[SafeSPNClassifier, pd.DataFrame, np.ndarray]:
+    """Six measurements of tumours of the breast, forty of them labelled."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, y = X.iloc[:, :6], np.array(["malignant", "benign"])[y]
+    partly = np.where(np.arange(len(y)) < 40, y, "")
+    return SafeSPNClassifier(network="blocks", random_state=0).fit(X, partly), X, y
+
+
+def explanation(clf: SafeSPNClassifier, X: pd.DataFrame, y: np.ndarray) -> Figure:
+    """What each measurement adds, for one tumour and for forty."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.2), layout="constrained")
+    why = clf.explain(X.iloc[100:140], label="malignant")
+    plot_explanation(why, row=0, ax=left)
+    plot_explanation(why, ax=right)
+    return figure
+
+
+def measurement(clf: SafeSPNClassifier, X: pd.DataFrame, y: np.ndarray) -> Figure:
+    """What each missing measurement is expected to tell, after the radius alone and after radius and texture."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.0), layout="constrained")
+    patient = X.iloc[[100, 100]].copy()
+    patient.iloc[0, 1:], patient.iloc[1, 2:] = np.nan, np.nan
+    drops = clf.next_measurement(patient)
+    lines = np.arange(X.shape[1])
+    for offset, drop, name in zip((-0.2, 0.2), drops, ("radius known", "radius and texture known"), strict=True):
+        axes.barh(lines + offset, drop, height=0.36, label=name)
+    axes.set_yticks(lines, X.columns)
+    axes.invert_yaxis()
+    axes.set_xlabel("expected drop of the class entropy (nats)")
+    axes.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def suggestion(clf: SafeSPNClassifier, X: pd.DataFrame, y: np.ndarray) -> Figure:
+    """The rows to label next among all others."""
+    figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+    rows = 40 + clf.suggest_labels(X.iloc[40:], 12)
+    x, height = X["mean radius"], X["mean texture"]
+    axes.scatter(x[40:], height[40:], s=8, color="0.8", label="no diagnosis")
+    for name, marker in (("malignant", "v"), ("benign", "o")):
+        known = np.flatnonzero(y[:40] == name)
+        axes.scatter(x.iloc[known], height.iloc[known], s=22, marker=marker, label=name)
+    axes.scatter(x.iloc[rows], height.iloc[rows], s=70, facecolors="none", edgecolors="black", label="suggested")
+    axes.set(xlabel="mean radius", ylabel="mean texture")
+    axes.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def audit(clf: SafeSPNClassifier, X: pd.DataFrame, y: np.ndarray) -> Figure:
+    """Intervals of the difference in accuracy with more and more labels."""
+    alone = SafeSPNClassifier(network="blocks", random_state=0).fit(X[:40], y[:40])
+    n_disagreeing = int((clf.predict(X) != alone.predict(X)).sum())
+    rows = clf.audit_rows(X, n_disagreeing, reference=alone)
+    numbers = np.arange(1, n_disagreeing + 1)
+    found = [clf.audit(X, rows[:n], y[rows[:n]], reference=alone) for n in numbers]
+    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    low, high = 100 * np.array([each.interval for each in found]).T
+    axes.fill_between(numbers, low, high, alpha=0.3, linewidth=0, label="95 % interval")
+    axes.plot(numbers, [100 * each.difference for each in found], label="estimate")
+    axes.axhline(0, color="0.5", linewidth=0.8)
+    axes.set(xlabel=f"labels, of {n_disagreeing} rows that are predicted differently", ylabel="points of accuracy")
+    axes.legend(frameon=False, fontsize="small")
     return figure
 
 

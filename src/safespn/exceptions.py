@@ -45,6 +45,10 @@ class AuditWarning(UserWarning):
     """There are fewer rows to audit than were asked for, or none."""
 
 
+class EnoughLabelsWarning(UserWarning):
+    """More labels are expected to bring less than a point of accuracy."""
+
+
 class IgnoredColumnWarning(UserWarning):
     """A column of a data frame was left out that may matter.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import entr
 
-from safespn import SafeSPNClassifier
+from safespn import EnoughLabelsWarning, SafeSPNClassifier
 
 pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
 
@@ -55,6 +55,81 @@ def test_explanations_add_up_to_the_log_odds(fitted):
     assert found.columns == ["age", "dose", "smoker", "weight"]
     well, ill = clf.explain(rows, label="well"), clf.explain(rows, label="ill")
     np.testing.assert_allclose(well.values, -ill.values, atol=1e-9)
+
+
+def test_probabilities_can_be_explained_too(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[:4]
+    found = clf.explain(rows, label="ill", of="probability")
+    np.testing.assert_allclose(found.total, clf.predict_proba(rows)[:, clf.classes_.tolist().index("ill")], atol=1e-9)
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), found.total, atol=1e-9)
+    other = clf.explain(rows, label="well", of="probability")
+    np.testing.assert_allclose(other.values, -found.values, atol=1e-9)
+    with pytest.raises(ValueError, match="'log odds', 'probability', got 'luck'"):
+        clf.explain(rows, of="luck")
+
+
+def test_sufficient_reasons_keep_the_class_probable(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[:6].copy()
+    rows.iloc[1, 2] = None
+    found = clf.sufficient_reason(rows, probability=0.7)
+    assert any(reason.is_reached and reason.columns for reason in found)
+    for place, reason in enumerate(found):
+        alone = rows.iloc[[place]].copy()
+        for name in set(rows.columns) - set(reason.columns):
+            alone[name] = None if name == "smoker" else np.nan
+        expected = clf.predict_proba(alone)[0, clf.classes_.tolist().index(reason.label)]
+        assert reason.probability == pytest.approx(expected, abs=1e-9)
+        assert reason.is_reached == (expected >= 0.7)
+
+
+def test_games_have_the_explained_log_odds(fitted):
+    clf, X, _ = fitted
+    found = clf.explain(X.iloc[:1], label="ill")
+    for game in (clf.game(X.iloc[0], label="ill"), clf.game(X.iloc[:1], label="ill")):
+        worth = game(np.array([[False] * 4, [True] * 4]))
+        np.testing.assert_allclose(worth, [found.base[0], found.total[0]], atol=1e-9)
+        assert game.player_names == found.columns
+    with pytest.raises(ValueError, match="single row, got 2 rows"):
+        clf.game(X.iloc[:2])
+
+
+def test_drops_of_the_probability_of_a_mistake(fitted):
+    clf, X, _ = fitted
+    rows = X.iloc[:3].assign(smoker=None)
+    states = [rows.assign(smoker=state) for state in ("no", "yes")]
+    share = np.exp([clf.score_samples(state) - clf.score_samples(rows) for state in states])
+    after = sum(part * (1 - clf.predict_proba(state).max(axis=1)) for part, state in zip(share, states, strict=True))
+    expected = 1 - clf.predict_proba(rows).max(axis=1) - after / share.sum(axis=0)
+    found = clf.next_measurement(rows, drop_of="cost")
+    np.testing.assert_allclose(found[:, 2], np.maximum(expected, 0), atol=1e-9)
+
+
+def test_nothing_is_suggested_where_labels_bring_nothing(fitted):
+    clf, X, _ = fitted
+    with pytest.warns(EnoughLabelsWarning, match=r"5 more labels .* by \+0.3 points"):
+        assert len(clf.suggest_labels(X, 5, curve={20: 0.80, 40: 0.816})) == 0
+    found = clf.suggestions(X, 5, curve={20: 0.7, 40: 0.8})
+    np.testing.assert_array_equal(found.rows, clf.suggest_labels(X, 5))
+    assert len(found.reasons) == 5
+    assert (found.labels == clf.predict(X.iloc[found.rows])).all()
+
+
+def test_suggestions_for_dask_tables(single, monkeypatch):
+    dd = pytest.importorskip("dask.dataframe", reason="needs the extra [dask]")
+    da = pytest.importorskip("dask.array")
+    clf, X, _ = single
+    lazy = dd.from_pandas(X, npartitions=3)
+    np.testing.assert_array_equal(clf.suggest_labels(lazy, 6), clf.suggest_labels(X, 6))
+    monkeypatch.setattr("safespn.classifier.answers.MOST_ROWS", 50)
+    every = np.unique(np.linspace(0, 139, 50).astype(int))
+    np.testing.assert_array_equal(clf.suggest_labels(lazy, 6), every[clf.suggest_labels(X.iloc[every], 6)])
+    from safespn.classifier.dask_predictions import some_rows
+
+    array = da.from_array(np.arange(20.0).reshape(10, 2), chunks=(4, 2))
+    table, rows = some_rows(array, 4)
+    np.testing.assert_array_equal(table, np.arange(20.0).reshape(10, 2)[rows])
 
 
 def test_a_row_without_cells_has_the_class_proportions_as_its_explanation(single):
@@ -157,6 +232,10 @@ def test_audits_of_dask_tables(single, rival):
         (lambda clf, X: clf.explain(X.drop(columns="dose")), "dose"),
         (lambda clf, X: clf.next_measurement(X, cost=[1, 2]), "one cost for each of 4 columns"),
         (lambda clf, X: clf.next_measurement(X, cost=[1, 2, 0, 1]), "cost of column 2 is 0"),
+        (lambda clf, X: clf.next_measurement(X, drop_of="rain"), "'entropy' or 'cost', got 'rain'"),
+        (lambda clf, X: clf.sufficient_reason(X, 2.0), "between 0 and 1, got 2"),
+        (lambda clf, X: clf.game(X.iloc[0], label="dead"), "no class 'dead'"),
+        (lambda clf, X: clf.suggest_labels(X, 5, curve={5: 0.5}), "at least two numbers"),
         (lambda clf, X: clf.suggest_labels(X, 0), "from 1 to 140, got n = 0"),
         (lambda clf, X: clf.suggest_labels(X, 141), "from 1 to 140, got n = 141"),
         (lambda clf, X: clf.audit_rows(X, 0), "at least one row"),

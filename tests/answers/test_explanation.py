@@ -62,7 +62,7 @@ def test_values_add_up_and_missing_cells_have_none(seed, monkeypatch):
     table[0] = np.nan
     n_children = spn.log_joint(table).shape[1]
     codes = rng.integers(n_children, size=len(table))
-    monkeypatch.setattr("safespn.answers.coalitions.EVALUATED_AT_ONCE", 37)
+    monkeypatch.setattr("safespn.answers.coalitions.CELLS_AT_ONCE", 185)
     monkeypatch.setattr("safespn.answers.explanation.EVALUATED_AT_ONCE", 100)
     found = explain_rows(posteriors_of(spn), table, codes, rng)
     np.testing.assert_allclose(found.base + found.values.sum(axis=1), found.total, atol=1e-9)
@@ -80,6 +80,13 @@ def test_a_column_that_says_nothing_has_no_value_and_twins_have_equal_ones():
     found = explain_rows(posteriors_of(spn), np.array([[0.3, 0.3, 5.0]]), np.array([0]), np.random.default_rng(0))
     assert found.values[0, 2] == pytest.approx(0, abs=1e-12)
     assert found.values[0, 0] == pytest.approx(found.values[0, 1])
+
+
+def test_a_single_known_cell_has_all_of_the_value():
+    spn, table, _ = random_problem(3, n_rows=2, n_columns=4, missing=0.0)
+    table[:, 1:] = np.nan
+    found = explain_rows(posteriors_of(spn), table, np.zeros(2, dtype=int), np.random.default_rng(0))
+    np.testing.assert_allclose(found.values[:, 0], found.total - found.base, atol=1e-12)
 
 
 def test_values_of_a_short_row_do_not_depend_on_the_rows_beside_it():
@@ -120,6 +127,14 @@ def test_random_orders_estimate_the_exact_values(monkeypatch):
     assert (np.abs(drawn.values - exact.values) <= 4 * drawn.standard_error + 1e-9).all()
     _, rough = drawn_values(0, monkeypatch, tolerance=np.inf)
     assert (rough.standard_error >= drawn.standard_error - 1e-12).mean() > 0.8
+
+
+def test_single_orders_with_their_reverse_estimate_the_exact_values(monkeypatch):
+    monkeypatch.setattr("safespn.answers.explanation.MOST_ON_CIRCLES", 3)
+    exact, drawn = drawn_values(0, monkeypatch, tolerance=0.0, max_permutations=400)
+    np.testing.assert_allclose(drawn.base + drawn.values.sum(axis=1), drawn.total, atol=1e-9)
+    assert drawn.standard_error.max() > 1e-6
+    assert (np.abs(drawn.values - exact.values) <= 4 * drawn.standard_error + 1e-9).all()
 
 
 def test_standard_errors_are_the_spread_of_repeated_runs(monkeypatch):

@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from scipy.special import entr
 
 from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Poisson, Product, Sum
-from safespn.answers.measurement import expected_entropy_drop
+from safespn.answers import measurement
+from safespn.answers.measurement import expected_cost, expected_drop
 from safespn.foundation.posteriors import log_posterior
 from tests.networks import brute_force
 
@@ -33,7 +34,7 @@ ROOT = Sum(
 )
 
 
-def drop_of(table, root=ROOT):
+def drop_of(table, root=ROOT, risk=measurement.entropy):
     spn = SPN(root)
     generator = np.random.default_rng(0)
 
@@ -41,11 +42,12 @@ def drop_of(table, root=ROOT):
         joint = spn.log_joint(cells)
         return np.logaddexp.reduce(joint, axis=1), log_posterior(joint)
 
-    return expected_entropy_drop(
+    return expected_drop(
         evaluate,
         lambda cells: spn.conditional_sample(cells, random_state=generator),
         np.asarray(table, dtype=float),
         spn._structure.domains,
+        risk,
     )
 
 
@@ -57,6 +59,30 @@ def joint_of(row):
 
 def entropy(joint):
     return entr(joint / joint.sum()).sum()
+
+
+GAINS = -np.array([[0.0, 1.0], [5.0, 0.0]])
+"""Missing the second class costs five times as much."""
+
+
+def cost(joint):
+    return (-joint / joint.sum() @ GAINS).min()
+
+
+@pytest.mark.parametrize("row", [[0.4, np.nan, np.nan, np.nan], [np.nan] * 4])
+def test_drops_of_expected_cost_from_the_definition(row):
+    row = np.array(row)
+    before = joint_of(row)
+    drop = drop_of([row], risk=expected_cost(GAINS))[0]
+    for column, states in ((2, range(3)), (3, range(60))):
+        joints = []
+        for state in states:
+            filled = row.copy()
+            filled[column] = state
+            joints.append(joint_of(filled))
+        expected = cost(before) - sum(joint.sum() * cost(joint) for joint in joints) / before.sum()
+        assert drop[column] == pytest.approx(expected, abs=1e-6), column
+    assert (drop[1:] >= 0).all()
 
 
 @pytest.mark.parametrize("row", [[0.4, np.nan, np.nan, np.nan], [np.nan] * 4, [2.0, np.nan, 1.0, np.nan]])

@@ -73,6 +73,30 @@ def test_report_of_a_usual_fit(example):
     assert "nan" not in page.lower().replace("nano", "")
 
 
+def test_listed_rows_are_explained_and_gaps_have_a_next_measurement():
+    table = training_table()
+    table.features.loc[40:60, "u"] = np.nan
+    table.features.loc[50:55, "kind"] = None
+    classifier = fitted(table)
+    report = collect_report(classifier, table)
+    rows = {query.row for query in report.queries} | {each.row for each in report.disagreements}
+    assert set(report.whys) == rows
+    row = next(query.row for query in report.queries)
+    exact = classifier.explain(table.features.iloc[[row]])
+    for name, value in report.whys[row]:
+        assert value == pytest.approx(exact.values[0, exact.columns.index(name)])
+    assert 0 < len(report.measurements) <= 10
+    drops = classifier.next_measurement(table.features)
+    for each in report.measurements:
+        assert np.isnan(drops[each.row]).sum() == 0
+        assert each.drop == pytest.approx(drops[each.row].max(), rel=0.02)
+        assert pd.isna(table.features[each.column].iloc[each.row])
+    assert [each.drop for each in report.measurements] == sorted((e.drop for e in report.measurements), reverse=True)
+    page = render_report(report)
+    assert "because of" in page
+    assert "Cells most worth measuring" in page
+
+
 def test_columns_are_ranked_by_rows_with_unseen_labels(example):
     table, classifier, _ = example
     ranked = collect_report(classifier, table).relevances

@@ -11,8 +11,8 @@ from safespn.cli.app import run
 from tests.cli.conftest import ONE_NETWORK, patients
 
 SECTIONS = [
-    "fit", "comparison", "relevance", "densities", "queries", "disagreements", "unlikely", "quality", "safety",
-    "training", "soft-labels", "settings",
+    "fit", "comparison", "relevance", "densities", "queries", "measurements", "disagreements", "unlikely", "quality",
+    "safety", "training", "soft-labels", "settings",
 ]  # fmt: skip
 
 

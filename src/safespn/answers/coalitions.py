@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
-from safespn.answers.gaussians import gaussian_densities, has_gaussians_alone
-from safespn.answers.votes import normalised, votes_of
+from safespn.answers.mixtures import MixturePosteriors, mixture_of
+from safespn.answers.votes import votes_of
 from safespn.class_networks.committee import Committee, Member, log_average
-from safespn.engine import passes
-from safespn.engine.bound import bind
-from safespn.engine.threads import single_threaded_blas
 from safespn.typing import BoolArray, FloatArray
 
 SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
 """From cells, shape (n_rows, n_columns), NaN where missing, and subsets of columns, shape (n_subsets, n_columns), to
 log class posteriors given the cells of each subset alone, shape (n_subsets, n_rows, n_classes)."""
 
-EVALUATED_AT_ONCE = 262_144
-"""Rows times subsets that are evaluated at a time."""
+SMALLEST_POSTERIOR = 1e-290
+CELLS_AT_ONCE = 8_000_000
+"""Rows times subsets times columns that are evaluated at a time."""
 
 
 class RowPosteriors:
@@ -42,31 +40,9 @@ class RowPosteriors:
         return self._log_posterior(_known(cells, subsets)).reshape(len(subsets), len(cells), -1)
 
 
-class NetworkPosteriors:
-    """Posteriors of a member that is one class network."""
-
-    def __init__(self, member: Member, n_jobs: int | None) -> None:
-        self._member, self._n_jobs = member, n_jobs
-        self._network = bind(member.structure, member.parameters)
-        self._has_gaussians = has_gaussians_alone(member.structure)
-
-    def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        return _in_pieces(self._of_piece, cells, subsets)
-
-    def _of_piece(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        member, blocks = self._member, None
-        if self._has_gaussians:
-            with single_threaded_blas():
-                blocks = gaussian_densities(member.structure, member.parameters, cells, subsets)
-        joint = passes.log_joint(self._network, _known(cells, subsets), self._n_jobs, blocks)
-        # A row that no class makes possible says nothing about them.
-        joint[np.isneginf(joint).all(axis=1)] = member.log_class_weights
-        return normalised(joint / member.temperature).reshape(len(subsets), len(cells), -1)
-
-
 def _in_pieces(evaluate: SubsetPosteriors, cells: FloatArray, subsets: BoolArray) -> FloatArray:
     """Evaluate some subsets at a time."""
-    at_once = max(1, EVALUATED_AT_ONCE // max(len(cells), 1))
+    at_once = max(1, CELLS_AT_ONCE // max(cells.size, 1))
     pieces = [evaluate(cells, subsets[start : start + at_once]) for start in range(0, len(subsets), at_once)]
     return np.concatenate(pieces)
 
@@ -80,28 +56,42 @@ def _known(cells: FloatArray, subsets: BoolArray) -> FloatArray:
 
 
 class CommitteePosteriors:
-    """Posteriors of a committee: forests by their boxes, other members by passes over rows with missing cells."""
+    """Posteriors of a committee: forests by their boxes, mixtures by chains of subsets, others by passes over rows."""
 
     def __init__(self, committee: Committee, n_jobs: int | None = None) -> None:
         self._committee, self._n_jobs = committee, n_jobs
 
     def __call__(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        parts = (
-            posteriors(cells, subsets) + np.log(member.weight)
-            for member, posteriors in zip(self._committee.members, self._members, strict=True)
-        )
-        result = reduce(np.logaddexp, parts)
+        members = list(zip(self._committee.members, self._members, strict=True))
+        result = members[0][1](cells, subsets)
+        if len(members) > 1:
+            result = np.exp(result) * members[0][0].weight
+            for member, posteriors in members[1:]:
+                result += np.exp(posteriors(cells, subsets)) * member.weight
+            result = self._log(result, cells, subsets)
         if self._reference is not None:
             result = log_average(result, self._reference(cells, subsets), self._committee.drawn_back)
         return np.asarray(result)
+
+    def _log(self, posterior: FloatArray, cells: FloatArray, subsets: BoolArray) -> FloatArray:
+        """Log of averaged posteriors; those that are too small for numbers are averaged as logs."""
+        is_small = (posterior < SMALLEST_POSTERIOR).any(axis=2)
+        result = np.log(np.maximum(posterior, SMALLEST_POSTERIOR))
+        if is_small.any():
+            subset, row = np.nonzero(is_small)
+            known = np.where(subsets[subset], cells[row], np.nan)
+            of_members = [member.evaluate(known, self._n_jobs) for member in self._committee.members]
+            result[is_small] = self._committee.combine(of_members)[1]
+        return result
 
     @cached_property
     def _members(self) -> list[SubsetPosteriors]:
         return [self._of_member(member) for member in self._committee.members]
 
     def _of_member(self, member: Member) -> SubsetPosteriors:
-        if not member.votes:
-            return NetworkPosteriors(member, self._n_jobs)
+        mixture = mixture_of(member)
+        if mixture is not None:
+            return MixturePosteriors(member, mixture, self._n_jobs)
         return votes_of(member, self._n_jobs) or RowPosteriors(lambda cells: member.evaluate(cells, self._n_jobs)[1])
 
     @cached_property

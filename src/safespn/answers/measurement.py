@@ -1,6 +1,7 @@
-"""What to measure next: how much the entropy of the class is expected to fall when a missing cell becomes known.
+"""What to measure next: how much the risk of a row is expected to fall when a missing cell becomes known.
 
-For a missing column d of a row with observed cells o the drop is::
+The risk is the entropy H of the class, or the expected cost of the best decision. For a missing column d of a row with
+observed cells o the drop is::
 
     H(p(class | o)) - sum or integral over v of  p(x_d = v | o) H(p(class | o, x_d = v))
 
@@ -21,6 +22,9 @@ from safespn.typing import FloatArray
 Evaluate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """From cells, NaN where missing, to log densities, shape (n_rows,), and log posteriors, shape (n_rows, n_classes)."""
 
+Risk = Callable[[FloatArray], FloatArray]
+"""From log class posteriors, shape (n_rows, n_classes), to what is to fall, shape (n_rows,)."""
+
 N_DRAWS = 128
 N_INTERVALS = 16
 NODES_PER_INTERVAL = 4
@@ -29,16 +33,17 @@ MOST_COUNTS = 128
 ROWS_PER_CALL = 65_536
 
 
-def expected_entropy_drop(
+def expected_drop(
     evaluate: Evaluate,
     draw: Callable[[FloatArray], FloatArray],
     cells: FloatArray,
     domains: tuple[Domain | None, ...],
+    risk: Risk,
 ) -> FloatArray:
-    """Expected drop of class entropy from learning each missing cell, in nats, shape (n_rows, n_columns).
+    """Expected drop of the risk from learning each missing cell, shape (n_rows, n_columns).
 
-    A committee's averaged posteriors are not those of one density, so that the entropy can be expected to rise a
-    little from a cell that says nothing: such cells get 0, as do known ones.
+    A committee's averaged posteriors are not those of one density, so that the risk can be expected to rise a little
+    from a cell that says nothing: such cells get 0, as do known ones.
 
     Parameters
     ----------
@@ -48,6 +53,8 @@ def expected_entropy_drop(
     cells : array of shape (n_rows, n_columns)
     domains : tuple of Domain or None
         What each column may hold; None for columns that the model ignores.
+    risk : callable
+        :func:`entropy`, or that of :func:`expected_cost`.
     """
     missing = np.isnan(cells)
     missing[:, [domain is None for domain in domains]] = False
@@ -55,7 +62,7 @@ def expected_entropy_drop(
     density, posterior = evaluate(cells)
     # Cells of zero density leave nothing to condition on.
     rows_with_gaps = np.flatnonzero(missing.any(axis=1) & np.isfinite(density))
-    before = _entropy(posterior)
+    before = risk(posterior)
     rows_per_piece = max(1, ROWS_PER_CALL // (N_DRAWS * cells.shape[1]))
     for start in range(0, len(rows_with_gaps), rows_per_piece):
         rows = rows_with_gaps[start : start + rows_per_piece]
@@ -65,7 +72,7 @@ def expected_entropy_drop(
             assert domain is not None
             places = np.flatnonzero(missing[rows, column])
             values, widths = nodes_of(domain, draws[places, :, column])
-            after = _expected_entropy(evaluate, cells[rows[places]], int(column), values, widths)
+            after = _expected_risk(evaluate, cells[rows[places]], int(column), values, widths, risk)
             drop[rows[places], column] = np.maximum(before[rows[places]] - after, 0.0)
     return drop
 
@@ -104,26 +111,42 @@ def _gauss_legendre(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values.reshape(len(knots), -1), widths.reshape(len(knots), -1)
 
 
-def _expected_entropy(
-    evaluate: Evaluate, cells: FloatArray, column: int, values: FloatArray, widths: FloatArray
+def _expected_risk(
+    evaluate: Evaluate, cells: FloatArray, column: int, values: FloatArray, widths: FloatArray, risk: Risk
 ) -> FloatArray:
-    """Mean entropy of the class after the column is known, shape (n_rows,)."""
+    """Mean risk after the column is known, shape (n_rows,)."""
     n_rows, n_nodes = values.shape
     filled = np.repeat(cells, n_nodes, axis=0)
     filled[:, column] = values.ravel()
-    log_density, entropy = np.empty(len(filled)), np.empty(len(filled))
+    log_density, after = np.empty(len(filled)), np.empty(len(filled))
     for start in range(0, len(filled), ROWS_PER_CALL):
         piece = slice(start, start + ROWS_PER_CALL)
         log_density[piece], posterior = evaluate(filled[piece])
-        entropy[piece] = _entropy(posterior)
+        after[piece] = risk(posterior)
     with np.errstate(divide="ignore"):
         log_share = log_density.reshape(n_rows, n_nodes) + np.log(widths)
     top = log_share.max(axis=1, keepdims=True)
     # Where the observed cells are impossible, or the column has one value only, all nodes count alike.
     share = np.where(np.isfinite(top), np.exp(log_share - np.where(np.isfinite(top), top, 0.0)), 1.0)
-    return np.asarray((share * entropy.reshape(n_rows, n_nodes)).sum(axis=1) / share.sum(axis=1))
+    return np.asarray((share * after.reshape(n_rows, n_nodes)).sum(axis=1) / share.sum(axis=1))
 
 
-def _entropy(log_posterior: FloatArray) -> FloatArray:
+def entropy(log_posterior: FloatArray) -> FloatArray:
     """Entropy of the class in nats, shape (n_rows,)."""
     return np.asarray(entr(np.exp(log_posterior)).sum(axis=1))
+
+
+def expected_cost(gains: FloatArray) -> Risk:
+    """Return the risk of decisions: the expected cost of the best one, less that of always being right.
+
+    Parameters
+    ----------
+    gains : array of shape (n_classes, n_classes)
+        What predicting a class (column) is worth for each true class (row).
+    """
+
+    def risk(log_posterior: FloatArray) -> FloatArray:
+        posterior = np.exp(log_posterior)
+        return np.asarray(posterior @ gains.max(axis=1) - (posterior @ gains).max(axis=1))
+
+    return risk

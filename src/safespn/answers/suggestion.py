@@ -7,26 +7,72 @@ sum is submodular, so that adding the best row again and again comes within 1 - 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import entr
 
 from safespn.network.columns import Domain
-from safespn.typing import BoolArray, FloatArray, IntArray
+from safespn.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 MOST_COMPARED = 2_000
 """Rows that a batch is to stand for; of more, evenly spaced ones."""
 LEAST_UNCERTAINTY = 0.5
 """Rows may be suggested if they are at least so uncertain, relative to the most uncertain one."""
 MOST_CANDIDATES = 1_000
+MOST_ROWS = 20_000
+"""Rows of a table out of core that are looked at."""
 OUTLIER_LEVEL = 0.01
 N_DRAWS = 1_000
 
 
+ALIKE = float(np.exp(-1))
+"""Similarity from which a row stands for another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestions:
+    """Rows to label next, the most useful first, with reasons; made by :meth:`SafeSPNClassifier.suggestions`.
+
+    Parameters
+    ----------
+    rows : array of shape (n,)
+        Row numbers.
+    labels, second : array of shape (n,)
+        The most probable class of each row, and the one that comes next.
+    probabilities : array of shape (n,)
+        Of the most probable class.
+    stands_for : array of shape (n,)
+        How many rows resemble it more than any other of the batch, itself included.
+    is_outlier : array of shape (n,)
+        Whether the model would hardly draw such a row.
+    """
+
+    rows: IntArray
+    labels: AnyArray
+    second: AnyArray
+    probabilities: FloatArray
+    stands_for: IntArray
+    is_outlier: BoolArray
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why each row is suggested, in words."""
+        return [self._reason(place) for place in range(len(self.rows))]
+
+    def _reason(self, place: int) -> str:
+        if self.is_outlier[place]:
+            return "unlike the other rows"
+        others = int(self.stands_for[place]) - 1
+        alone = "resembles no other row" if not others else f"stands for {others} more row{'s' if others > 1 else ''}"
+        return f"{self.labels[place]} ({self.probabilities[place]:.2f}) or {self.second[place]}; {alone}"
+
+
 def suggest_rows(
     log_posterior: FloatArray, geometry: FloatArray, is_outlier: BoolArray, densities: FloatArray, n: int
-) -> IntArray:
-    """Choose ``n`` rows to label, the most useful first.
+) -> tuple[IntArray, IntArray]:
+    """Choose ``n`` rows to label, the most useful first, and say how many rows each of them stands for.
 
     Outliers come only after all other rows, the likelier ones first.
 
@@ -41,13 +87,16 @@ def suggest_rows(
     """
     uncertainty = entr(np.exp(log_posterior)).sum(axis=1)
     usual, unusual = np.flatnonzero(~is_outlier), np.flatnonzero(is_outlier)
-    chosen = usual[_greedy(uncertainty[usual], geometry[usual], min(n, len(usual)))] if len(usual) else usual
+    chosen, stands_for = usual, np.empty(0, dtype=np.intp)
+    if len(usual) and n:
+        places, stands_for = _greedy(uncertainty[usual], geometry[usual], min(n, len(usual)))
+        chosen = usual[places]
     rest = unusual[np.argsort(-densities[unusual], kind="stable")]
-    return np.concatenate([chosen, rest])[:n]
+    return np.concatenate([chosen, rest])[:n], np.append(stands_for, np.ones(len(rest), dtype=np.intp))[:n]
 
 
-def _greedy(uncertainty: FloatArray, geometry: FloatArray, n: int) -> IntArray:
-    """Add the row that is worth most to the batch, ``n`` times."""
+def _greedy(uncertainty: FloatArray, geometry: FloatArray, n: int) -> tuple[IntArray, IntArray]:
+    """Add the row that is worth most to the batch, ``n`` times; count the rows that each stands for."""
     n_uncertain = int((uncertainty >= LEAST_UNCERTAINTY * uncertainty.max()).sum())
     n_candidates = max(n, min(n_uncertain, MOST_CANDIDATES))
     candidates = np.argsort(-uncertainty, kind="stable")[:n_candidates]
@@ -64,7 +113,9 @@ def _greedy(uncertainty: FloatArray, geometry: FloatArray, n: int) -> IntArray:
         best = int(gains.argmax())
         chosen.append(best)
         reached = np.maximum(reached, similarity[:, best])
-    return candidates[chosen]
+    best_of_batch = similarity[:, chosen].max(axis=1) >= ALIKE
+    counts = np.bincount(similarity[best_of_batch][:, chosen].argmax(axis=1), minlength=n)
+    return candidates[chosen], np.maximum(np.rint(counts * len(uncertainty) / len(compared)), 1).astype(np.intp)
 
 
 def _reach(distances: FloatArray, n: int) -> float:

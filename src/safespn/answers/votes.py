@@ -130,8 +130,10 @@ def _add(voter: Voter, cells: FloatArray, subsets: BoolArray, total: FloatArray,
 def normalised(log_weights: FloatArray) -> FloatArray:
     """Logs of shares: ``log_weights`` up to a constant along the last axis, which is short."""
     # Class by class: numpy is slow at sums over an axis of two.
-    total = reduce(np.logaddexp, np.moveaxis(log_weights, -1, 0))
-    return np.asarray(log_weights - total[..., None])
+    classes = np.moveaxis(log_weights, -1, 0)
+    top = reduce(np.maximum, classes)
+    total = reduce(np.add, (np.exp(each - top) for each in classes))
+    return np.asarray(log_weights - (top + np.log(total))[..., None])
 
 
 def votes_of(member: Member, n_jobs: int | None) -> Votes | None:

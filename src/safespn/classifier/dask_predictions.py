@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
+from dask import compute
 from dask.delayed import delayed
 
 from safespn.rows.dask_input import partitions_of_table
@@ -45,3 +46,36 @@ def _call(classifier: SafeSPNClassifier, method: str, block: Any) -> Any:
         one_row = getattr(classifier, method)(np.full((1, classifier.n_features_in_), np.nan))
         return one_row[:0]
     return getattr(classifier, method)(block)
+
+
+def some_rows(X: Any, most: int) -> tuple[Any, Any]:
+    """Compute at most so many rows of a Dask collection, evenly spaced, and tell their numbers.
+
+    Returns
+    -------
+    table : array or data frame of shape (n_chosen, n_columns)
+    rows : array of shape (n_chosen,)
+    """
+    blocks = partitions_of_table(X)
+    lengths = compute(*(delayed(len)(block) for block in blocks))
+    ends = np.cumsum(lengths)
+    rows = np.unique(np.linspace(0, ends[-1] - 1, min(int(ends[-1]), most)).astype(np.intp))
+    places = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    chosen = [
+        delayed(_take)(block, of_block - (end - length))
+        for block, of_block, end, length in zip(blocks, places, ends, lengths, strict=True)
+        if len(of_block)
+    ]
+    return delayed(_stack)(chosen).compute(), rows
+
+
+def _take(block: Any, places: Any) -> Any:
+    return block.iloc[places] if hasattr(block, "iloc") else np.asarray(block)[places]
+
+
+def _stack(blocks: list[Any]) -> Any:
+    if not hasattr(blocks[0], "iloc"):
+        return np.concatenate(blocks)
+    import pandas as pd
+
+    return pd.concat(blocks)

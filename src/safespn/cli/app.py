@@ -17,6 +17,7 @@ from safespn.cli.evaluate import evaluate
 from safespn.cli.fit import fit
 from safespn.cli.predict import predict
 from safespn.cli.reproduce import reproduce
+from safespn.cli.suggest import suggest
 from safespn.exceptions import DatasetNotFoundError, ModelFileError, ResultsMismatchError, TableError
 
 INTERRUPTED, MISTAKE = 130, 2
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, predict, evaluate, audit, demo, reproduce):
+for command in (fit, predict, evaluate, suggest, audit, demo, reproduce):
     app.command()(command)
 
 

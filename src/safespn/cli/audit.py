@@ -10,7 +10,6 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import typer
 
 from safespn.answers.audit import audit_predictions, draw_disagreeing
@@ -19,14 +18,12 @@ from safespn.cli import options
 from safespn.cli.console import Reporter
 from safespn.cli.outputs import check_outputs
 from safespn.cli.predict import by_chunks, load_model
+from safespn.cli.to_label import LABEL, ROW, write_rows
 from safespn.exceptions import AuditWarning, TableError
-from safespn.foundation.atomic_files import atomic_open
 from safespn.foundation.randomness import as_generator
-from safespn.tables import TableFile, open_table, result_writer
+from safespn.tables import TableFile, open_table
 from safespn.tables.cells import cells_of
 from safespn.typing import IntArray
-
-ROW, LABEL = "row", "label"
 
 
 def audit(
@@ -81,7 +78,7 @@ def audit(
     if output is not None:
         with reporter.gathering_warnings():
             drawn = draw_disagreeing(ours, theirs, number, as_generator(seed))
-        _write_rows(file, drawn, output)
+        write_rows(file, drawn, output)
         counts = {"output": str(output), "rows": len(ours), "disagreeing": int((ours != theirs).sum())}
         text = (
             f"{counts['disagreeing']} of {len(ours)} rows are predicted differently; to label: {len(drawn)}, {output}"
@@ -112,21 +109,6 @@ def _predicted(
 
 def _best(classifier: SafeSPNClassifier, features: pd.DataFrame) -> IntArray:
     return np.asarray(classifier._evaluate(features)[1].argmax(axis=1))
-
-
-def _write_rows(file: TableFile, rows: IntArray, output: Path) -> None:
-    """Write rows with their numbers, counted from 1, and an empty column for the label."""
-    clash = [name for name in (ROW, LABEL) if name in file.kinds]
-    frame = pd.DataFrame({ROW: rows + 1})
-    if len(rows):
-        order = np.argsort(rows)
-        cells = file.read(rows=rows[order])
-        shown = {f"{name} of the table" if name in clash else name: cells[name] for name in file.names}
-        frame = pd.concat([frame, pd.DataFrame(shown).iloc[np.argsort(order)].reset_index(drop=True)], axis=1)
-    frame[LABEL] = pd.Series([""] * len(frame), dtype=object)
-    batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
-    with atomic_open(output) as stream, result_writer(stream, batch.schema, output) as writer:
-        writer.write_batch(batch)
 
 
 def _read_answers(path: Path | None, classifier: SafeSPNClassifier) -> tuple[IntArray, IntArray]:

@@ -42,6 +42,13 @@ def predict(
             help="Put an apostrophe before texts that spreadsheets would take as formulas (= + - @).",
         ),
     ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--next-measurement",
+            help="For rows with missing cells, add which column to measure next and what it brings.",
+        ),
+    ] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -69,9 +76,9 @@ def predict(
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_stdout() if output is None else atomic_open(output))
-        schema = _schema(classifier, id_column)
+        schema = _schema(classifier, id_column, measure)
         writer = stack.enter_context(result_writer(stream, schema, output))
-        answer = partial(_predictions, classifier, id_column)
+        answer = partial(_predictions, classifier, id_column, measure)
         for batch in by_chunks(reporter, classifier, file, missing, answer, id_column):
             counts.update(batch["class"].tolist())
             for name in schema.names if escape_formulas else ():
@@ -140,20 +147,31 @@ def by_chunks(
         reporter.warning(f"{file.path}: {UnseenCategoryWarning(name, example, n_rows)}")
 
 
-def _predictions(classifier: SafeSPNClassifier, id_column: str | None, features: pd.DataFrame) -> pd.DataFrame:
+def _predictions(
+    classifier: SafeSPNClassifier, id_column: str | None, measure: bool, features: pd.DataFrame
+) -> pd.DataFrame:
     log_density, log_posterior = classifier._evaluate(features)
     probabilities = np.exp(log_posterior)
     names = [str(name) for name in classifier.classes_]
     result = {} if id_column is None else {id_column: features.index.to_numpy()}
     result["class"] = np.array(names, dtype=object)[classifier._decide(log_posterior)]
     result |= {f"probability_{name}": probabilities[:, code] for code, name in enumerate(names)}
-    return pd.DataFrame({**result, "log_density": log_density})
+    result["log_density"] = log_density
+    if measure:
+        drops = classifier.next_measurement(features)
+        columns = np.array([str(name) for name in features.columns], dtype=object)[drops.argmax(axis=1)]
+        columns[drops.max(axis=1) == 0] = None
+        result |= {"next_measurement": columns, "expected_entropy_drop": drops.max(axis=1)}
+    return pd.DataFrame(result)
 
 
-def _schema(classifier: SafeSPNClassifier, id_column: str | None = None) -> pa.Schema:
+def _schema(classifier: SafeSPNClassifier, id_column: str | None = None, measure: bool = False) -> pa.Schema:
     numbers = [*(f"probability_{name}" for name in classifier.classes_), "log_density"]
     texts = ["class"] if id_column is None else [id_column, "class"]
-    return pa.schema([*((name, pa.string()) for name in texts), *((name, pa.float64()) for name in numbers)])
+    fields = [*((name, pa.string()) for name in texts), *((name, pa.float64()) for name in numbers)]
+    if measure:
+        fields += [("next_measurement", pa.string()), ("expected_entropy_drop", pa.float64())]
+    return pa.schema(fields)
 
 
 def _id_column(classifier: SafeSPNClassifier, file: TableFile, asked: str | None) -> str | None:
@@ -163,6 +181,6 @@ def _id_column(classifier: SafeSPNClassifier, file: TableFile, asked: str | None
     if name is None:
         return None
     check_id(name, file)
-    if name in _schema(classifier).names:
+    if name in _schema(classifier, measure=True).names:
         raise TableError(f"{file.path}: --id {name!r} is the name of a column of predictions; rename it in the file")
     return name

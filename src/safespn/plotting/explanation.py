@@ -31,6 +31,8 @@ class ExplanationDisplay:
     cells : array of shape (n_rows, n_columns)
     columns : list of str
     title : str
+    of : {"log odds", "probability"}
+        What they contribute to.
 
     Attributes
     ----------
@@ -43,6 +45,7 @@ class ExplanationDisplay:
     cells: FloatArray
     columns: list[str]
     title: str
+    of: str = "log odds"
     ax_: Axes = field(init=False, repr=False)
     figure_: Figure | SubFigure = field(init=False, repr=False)
 
@@ -60,7 +63,8 @@ class ExplanationDisplay:
         self.ax_.axvline(0.0, color="0.5", linewidth=0.8)
         self.ax_.set_yticks(lines, self.columns)
         self.ax_.invert_yaxis()
-        self.ax_.set(xlabel="contribution to the log odds (nats)", title=self.title)
+        unit = " (nats)" if self.of == "log odds" else ""
+        self.ax_.set(xlabel=f"contribution to the {self.of}{unit}", title=self.title)
         return self
 
     def _draw_swarm(self, line: int) -> None:
@@ -131,6 +135,7 @@ def plot_explanation(
         explanation.cells[at],
         [explanation.columns[column] for column in order],
         _title(explanation, rows, np.unique(explanation.labels[rows])),
+        explanation.of,
     ).plot(ax)
 
 
@@ -138,4 +143,5 @@ def _title(explanation: Explanation, rows: AnyArray, labels: AnyArray) -> str:
     if len(rows) > 1:
         return f"{len(rows)} rows, class {labels[0]}" if len(labels) == 1 else f"{len(rows)} rows, predicted classes"
     row = int(rows[0])
-    return f"class {labels[0]}: log odds {explanation.base[row]:+.2f} → {explanation.total[row]:+.2f}"
+    sign = "+" if explanation.of == "log odds" else ""
+    return f"class {labels[0]}: {explanation.of} {explanation.base[row]:{sign}.2f} → {explanation.total[row]:{sign}.2f}"

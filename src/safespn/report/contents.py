@@ -15,6 +15,7 @@ import sklearn
 from safespn import __version__
 from safespn.classifier import SafeSPNClassifier
 from safespn.foundation.labels import codes_of
+from safespn.report.answers import Measurement, contributions, measurements
 from safespn.report.comparison import HeldOutComparison, compare
 from safespn.report.features import MOST_COLUMNS, Relevance
 from safespn.report.held_out import predict_held_out
@@ -66,6 +67,9 @@ class Report:
     disagreements: list[Disagreement]
     n_disagreements: int
     queries: list[Query]
+    whys: dict[int, list[tuple[str, float]]]
+    """Columns with the largest Shapley values of the rows that are listed."""
+    measurements: list[Measurement]
     unlikely: list[Unlikely]
     quality: Quality
     shown_columns: list[str]
@@ -105,6 +109,8 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
     safe = classifier.predict_proba(table.features)[unknown]
     supervised = classifier.supervised_.predict_proba(table.features)[unknown]
     listed, n_listed = disagreements(supervised, safe, unknown, classifier.classes_)
+    to_label = queries(classifier, table.features.iloc[unknown], safe, densities[unknown], unknown, seed)
+    rows = list(dict.fromkeys([each.row for each in to_label] + [each.row for each in listed]))
     classes = [str(name) for name in classifier.classes_]
     return Report(
         version=__version__,
@@ -129,7 +135,9 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
         relevances=held_out.relevances,
         disagreements=listed,
         n_disagreements=n_listed,
-        queries=queries(classifier, table.features.iloc[unknown], safe, densities[unknown], unknown, seed),
+        queries=to_label,
+        whys=contributions(classifier, table.features, rows, seed),
+        measurements=measurements(classifier, table.features, encoded, unknown, seed),
         unlikely=unlikely_rows(classifier, names, encoded, densities, usual),
         quality=look_at_quality(table.features[used], encoded[:, [names.index(name) for name in used]], known, seed),
         shown_columns=ranked[:N_SHOWN_CELLS],

@@ -245,17 +245,20 @@ class LeafFamily(ABC):
 
     def log_density(self, parameters: FloatArray, values: FloatArray) -> FloatArray:
         """Log density of one row of cells per leaf, ``values`` of shape (n_leaves, n_columns); shape (n_leaves,)."""
-        total = np.zeros(len(parameters))
-        column = values[:, 0]
+        return self.log_density_of_cells(parameters, values[:, 0])
+
+    def log_density_of_cells(self, parameters: FloatArray, cells: FloatArray) -> FloatArray:
+        """Log density of leaves of one column; ``cells`` has shape (..., n_leaves), as has the result."""
+        total = np.zeros(cells.shape)
         for term in self.terms(parameters):
             derive = self.features[term.feature]
-            x = column if derive is None else derive(column)
+            x = cells if derive is None else derive(cells)
             if isinstance(term, Square):
                 total += term.constant - 0.5 * ((x - term.centre) * term.scale) ** 2
             elif isinstance(term, Linear):
                 total += term.constant + term.slope * x
             elif isinstance(term, Table):
-                total += term.values[np.arange(len(x)), x.astype(np.intp)]
+                total += term.values[np.arange(x.shape[-1]), x.astype(np.intp)]
         return total
 
 
