@@ -16,6 +16,7 @@ from safespn.exceptions import (
     LabelWarning,
     ModelFileError,
     ResultsMismatchError,
+    SentinelWarning,
     TableError,
     UnseenCategoryWarning,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "ResultsMismatchError",
     "SafeSPNClassifier",
     "SafetyReport",
+    "SentinelWarning",
     "Sum",
     "TableError",
     "UnseenCategoryWarning",
