@@ -1,6 +1,6 @@
 """Does the report rank columns as rows with hidden labels do?
 
-    python benchmarks/columns.py FILE.csv [FILE.csv ...] [--draws 10] [--network auto]
+    python benchmarks/columns.py FILE.csv [FILE.csv ...] [--draws 10] [--first 0] [--network auto]
 
 Each file has its classes in the last column. In each draw 40, 50 or 60 labels are shown, the others hidden. The
 report's ranking sees the shown ones only; the truth is the permutation importance (rise of the log loss) of the fitted
@@ -35,7 +35,8 @@ def correlation(frame: pd.DataFrame, labels: np.ndarray, draw: int, network: str
     named, table = as_training_table(clf, frame, partly, "table", "class")
     encoded = np.asarray(clf._encoder.encode(frame), dtype=float)
     codes = np.searchsorted(clf.classes_, labels)
-    ranked = predict_held_out(named, table, encoded, np.where(np.isin(rows, shown), codes, -1), seed=0).relevances
+    partly_coded = np.where(np.isin(rows, shown), codes, -1)
+    ranked = predict_held_out(named, table, encoded, partly_coded, seed=0, with_others=False).relevances
     used = [column for column, kind in enumerate(clf.column_types_) if kind != "ignored"]
     hidden = hidden[:MOST_HIDDEN]
     effects = column_effects(clf, used, encoded[hidden], codes[hidden], encoded[:0], np.random.default_rng(draw))
@@ -47,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="first draw; settings are chosen on draws 100 and up")
     parser.add_argument("--network", default="auto")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -54,7 +56,8 @@ def main() -> None:
     for path in options.files:
         frame = pd.read_csv(path)
         labels = frame.pop(frame.columns[-1]).astype(str).to_numpy()
-        found = [correlation(frame, labels, draw, options.network) for draw in range(options.draws)]
+        draws = range(options.first, options.first + options.draws)
+        found = [correlation(frame, labels, draw, options.network) for draw in draws]
         means.append(np.mean(found))
         print(f"{path.name:28} mean {means[-1]:+.2f}  draws {np.round(found, 2).tolist()}", flush=True)
     print(f"{'all':28} mean {np.mean(means):+.2f}")

@@ -17,6 +17,7 @@ from safespn.exceptions import (
     LabelWarning,
     ModelFileError,
     ResultsMismatchError,
+    SentinelWarning,
     TableError,
     UnseenCategoryWarning,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "ResultsMismatchError",
     "SafeSPNClassifier",
     "SafetyReport",
+    "SentinelWarning",
     "Sum",
     "TableError",
     "UnseenCategoryWarning",

@@ -41,6 +41,10 @@ class LabelWarning(UserWarning):
     """A label looks like a marker of unlabelled rows, or the labels like a quantity."""
 
 
+class SentinelWarning(UserWarning):
+    """A number such as -999 stands far outside the rest of its column, and may mark missing cells."""
+
+
 class AuditWarning(UserWarning):
     """There are fewer rows to audit than were asked for, or none."""
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from safespn.network.files import FORMAT, read_model, write_model
-from tests.cli.conftest import ONE_NETWORK, patients
+from tests.cli.conftest import ONE_FIT, patients
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_labels_of_minus_one_and_one(fit_refused, command, tmp_path):
     content = "x,y\n" + "".join(f"{number * 0.7:.1f},{(-1) ** number}\n" for number in range(30))
     words = ("single class '1' (15 rows)", "if '-1' is a class, do not pass it as --unlabeled")
     fit_refused(content, "--unlabeled=-1", words=words)
-    assert command("fit", tmp_path / "t.csv", "-t", "y", *ONE_NETWORK, "-o", tmp_path / "m", "-q")[0] == 0
+    assert command("fit", tmp_path / "t.csv", "-t", "y", *ONE_FIT, "-o", tmp_path / "m", "-q")[0] == 0
 
 
 def test_target_that_is_a_measurement(fit_refused):
@@ -93,7 +93,7 @@ def test_dates_and_free_text_are_left_out_with_a_warning(command, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.assign(visited=pd.date_range("2021-03-01", periods=120)).to_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
-        status, _, err = command("fit", tmp_path / name, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m")
+        status, _, err = command("fit", tmp_path / name, "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m")
         assert status == 0
         assert "warning: column visited: ignored, dates; turn them into numbers" in err
         assert "warning: column remark: ignored, free text (70 different values)" in err
@@ -104,7 +104,7 @@ def test_mixed_types_in_a_column(fit_refused, command, tmp_path):
     fit_refused(
         content, words=("column 'x' mixes numbers and text", "'about 3' in row 2", "--missing", "--categorical")
     )
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", *ONE_NETWORK, "-o", tmp_path / "m", "-q")
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", *ONE_FIT, "-o", tmp_path / "m", "-q")
     assert command(*fit, "--missing", "about 3")[0] == 0
     fit_refused(content, "--continuous", "x", words=("was to be continuous, but row 2 holds 'about 3'",))
 
@@ -133,7 +133,7 @@ def test_binary_files(fit_refused):
 def test_letters_that_are_not_utf8(command, tmp_path):
     content = rows_of("").replace("a\n", "Käse\n").encode("cp1252")
     (tmp_path / "t.csv").write_bytes(content)
-    status, _, err = command("fit", tmp_path / "t.csv", "-t", "y", *ONE_NETWORK, "-o", tmp_path / "m")
+    status, _, err = command("fit", tmp_path / "t.csv", "-t", "y", *ONE_FIT, "-o", tmp_path / "m")
     assert status == 0
     assert "read as Windows-1252" in err
     assert "Käse" in err
@@ -141,7 +141,7 @@ def test_letters_that_are_not_utf8(command, tmp_path):
 
 def test_quirks_are_understood_and_told(command, tmp_path):
     patients().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",", encoding="utf-8-sig")
-    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m")
+    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m")
     assert status == 0
     assert "cells are separated by semicolons" in err
     assert "commas are decimal marks" in err
@@ -271,8 +271,8 @@ def test_unwritable_output(refused, model_file, table_file, tmp_path):
 def test_device_that_is_full(command, model_file, table_file, few_labels_file, tmp_path):
     for arguments in (
         ("predict", model_file, table_file, "-o", "/dev/full"),
-        ("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, "-o", "/dev/full"),
-        ("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "--report", "/dev/full"),
+        ("fit", few_labels_file, "-t", "outcome", *ONE_FIT, "-o", "/dev/full"),
+        ("fit", few_labels_file, "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m", "--report", "/dev/full"),
     ):
         status, _, err = command(*arguments, "--quiet")
         assert status == 2
@@ -302,7 +302,7 @@ def test_full_disk_leaves_nothing(command, model_file, tiny_disk, tmp_path):
     for arguments in (
         ("predict", model_file, tmp_path / "t.csv", "-o", tiny_disk / "out.csv"),
         ("predict", model_file, tmp_path / "t.csv", "-o", tiny_disk / "out.parquet"),
-        ("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tiny_disk / "m"),
+        ("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tiny_disk / "m"),
     ):
         status, _, err = command(*arguments, "--quiet")
         assert status == 2

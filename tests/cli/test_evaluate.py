@@ -22,9 +22,10 @@ def test_a_table_a_picture_and_a_sentence(command, labelled_file, tmp_path):
         *("--report", report),
     )
     assert status == 0
-    assert "2 trials, 20 test rows each" in out
+    assert "2 trials, scored on at least 20 labelled rows each" in out
     assert out.count("●") == 4
     assert any(words in out for words in ("points", "always guessing"))
+    assert "Without the guard (plain EM)" in " ".join(out.split())
     assert "Learning curve" in report.read_text()
 
 
@@ -56,6 +57,7 @@ def test_json_is_repeatable_and_consistent(command, labelled_file):
         low, high = point["all_rows"]["accuracy_band"]
         assert 0 <= low <= point["all_rows"]["accuracy"] <= high <= 1
     assert result["recommendation"]
+    assert result["verdict"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ pytest.importorskip("typer", reason="needs the extra [cli]")
 import pandas as pd
 
 from safespn import IgnoredColumnWarning, SafeSPNClassifier
-from tests.cli.conftest import ONE_NETWORK, patients
+from safespn.cli.training import expected_seconds
+from tests.cli.conftest import ONE_FIT, ONE_NETWORK, patients
 
 
 def test_types_are_shown_before_the_fit(command, table_file, tmp_path):
@@ -78,7 +80,7 @@ def test_names_of_rows_are_carried_to_predictions_and_reports(command, refused, 
     frame["id"] = [f"{number:03d}" if number % 2 else f"=p{number}" for number in range(len(frame))]
     path, model, out = tmp_path / "t.csv", tmp_path / "model", tmp_path / "out.csv"
     frame.to_csv(path, index=False)
-    fit = ("fit", path, "-t", "outcome", *ONE_NETWORK, "-o", model, "--id", "id", "--report", tmp_path / "report.html")
+    fit = ("fit", path, "-t", "outcome", *ONE_FIT, "-o", model, "--id", "id", "--report", tmp_path / "report.html")
     status, _, err = command(*fit)
     assert status == 0
     assert "id: ignored, names of rows" in err.splitlines()
@@ -111,7 +113,7 @@ def test_the_same_table_in_any_format_gives_the_same_model_and_predictions(
             "utf16.csv": {"encoding": "utf-16"},
         }
         frame.to_csv(path, index=False, **styles[name])
-    assert command("fit", path, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "model", "-q")[0] == 0
+    assert command("fit", path, "-t", "outcome", *ONE_FIT, "-o", tmp_path / "model", "-q")[0] == 0
     assert (tmp_path / "model").read_bytes() == model_file.read_bytes()
     assert command("predict", model_file, path, "-o", tmp_path / "out.csv", "-q")[0] == 0
     assert command("predict", model_file, table_file, "-o", tmp_path / "expected.csv", "-q")[0] == 0
@@ -145,7 +147,7 @@ def test_equal_seeds_give_equal_files(command, table_file, few_labels_file, tmp_
     for name in "ab":
         assert command("fit", table_file, "-t", "outcome", "-o", tmp_path / name, "-q")[0] == 0
         files = (few_labels_file, "-o", tmp_path / f"{name}.small", "--report", tmp_path / f"{name}.html")
-        assert command("fit", *files, "-t", "outcome", *ONE_NETWORK, "-q")[0] == 0
+        assert command("fit", *files, "-t", "outcome", *ONE_FIT, "-q")[0] == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
@@ -172,7 +174,7 @@ def test_markers_of_missing_cells_are_remembered(command, tmp_path):
     frame.fillna({"bmi": -999}).to_parquet(tmp_path / "marked.parquet")
     for name in ("gaps.csv", "marked.csv", "marked.parquet"):
         fit = ("fit", tmp_path / name, "-t", "outcome", "--missing", "-999", "-o", tmp_path / f"{name}.model", "-q")
-        assert command(*fit, *ONE_NETWORK)[0] == 0
+        assert command(*fit, *ONE_FIT)[0] == 0
         predict = ("predict", tmp_path / f"{name}.model", tmp_path / name, "-o", tmp_path / f"{name}.out", "-q")
         assert command(*predict)[0] == 0
     expected = (tmp_path / "gaps.csv.out").read_bytes()
@@ -183,7 +185,7 @@ def test_markers_of_missing_cells_are_remembered(command, tmp_path):
 def test_types_can_be_chosen(command, table_file, tmp_path):
     status, _, err = command(
         "fit", table_file, "-t", "outcome", "-o", tmp_path / "m", "--categorical", "smoker", "--continuous", "id",
-        "--ignore", "sex,region", *ONE_NETWORK,
+        "--ignore", "sex,region", *ONE_FIT,
     )  # fmt: skip
     assert status == 0
     lines = err.splitlines()
@@ -203,7 +205,7 @@ def test_amounts_of_money_are_numbers_and_told(command, model_file, tmp_path):
     frame = patients()
     frame["age"] = frame["age"].map(lambda age: f"${1000 * age:,.0f}")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m")
+    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m")
     assert status == 0
     assert "age: continuous" in err.splitlines()
     first = frame["age"][0]
@@ -214,13 +216,13 @@ def test_amounts_of_money_are_numbers_and_told(command, model_file, tmp_path):
 def test_labels_that_are_numbers_with_gaps(command, tmp_path):
     frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": 2.0, "well": -1.0}))
     frame.to_csv(tmp_path / "t.csv", index=False)
-    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m")
+    status, _, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m")
     assert status == 0
     assert SafeSPNClassifier.load(tmp_path / "m").classes_.tolist() == ["-1", "2"]
     assert "'-1' is taken as a class (17 of 120 rows); if it marks unlabelled rows, pass --unlabeled=-1" in err
     frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": 2, "well": 1}).fillna(-1).astype(int))
     frame.to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "-q")
+    fit = ("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m", "-q")
     assert command(*fit, "--unlabelled", "-1")[0] == 0
     model = SafeSPNClassifier.load(tmp_path / "m")
     assert model.classes_.tolist() == ["1", "2"]
@@ -255,7 +257,7 @@ def test_models_saved_from_python_predict_too(command, tmp_path):
 def test_a_table_without_unlabelled_rows(command, tmp_path):
     patients(5, 5).to_csv(tmp_path / "t.csv", index=False)
     status, out, _ = command(
-        *("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "--report", tmp_path / "r")
+        *("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m", "--report", tmp_path / "r")
     )
     assert status == 0
     assert "There were no unlabelled rows" in out
@@ -281,7 +283,7 @@ def test_a_decision_rule_changes_classes_and_not_probabilities(command, table_fi
     predicted = {}
     for name, options in {"plain": [], "costs": ["--decision", "0,9;1,0"]}.items():
         model = tmp_path / name
-        assert command("fit", table_file, "-t", "outcome", "-o", model, "--network", "blocks", *options)[0] == 0
+        assert command("fit", table_file, "-t", "outcome", "-o", model, *ONE_FIT, *options)[0] == 0
         assert command("predict", model, table_file, "-o", tmp_path / f"{name}.csv")[0] == 0
         predicted[name] = pd.read_csv(tmp_path / f"{name}.csv")
     plain, costs = predicted["plain"], predicted["costs"]
@@ -294,18 +296,77 @@ def test_class_weights_change_probabilities(command, table_file, tmp_path):
     means = []
     for number, options in enumerate([(), ("--class-weight", "ill=9"), ("--class-weight", "balanced")]):
         model = tmp_path / str(number)
-        assert command("fit", table_file, "-t", "outcome", "-o", model, "--network", "blocks", *options)[0] == 0
+        assert command("fit", table_file, "-t", "outcome", "-o", model, *ONE_FIT, *options)[0] == 0
         means.append(SafeSPNClassifier.load(model).predict_proba(patients().drop(columns="outcome"))[:, 0].mean())
     assert means[1] > means[0] + 0.05
     assert means[2] != means[0]
 
 
-def test_with_a_report_the_summary_says_how_good_predictions_are(command, few_labels_file, tmp_path):
-    files = ("-o", tmp_path / "m", "--report", tmp_path / "r.html")
-    status, out, _ = command("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, *files)
+@pytest.mark.parametrize("with_report", [True, False])
+def test_the_summary_says_how_good_predictions_are_beside_other_models(command, table_file, tmp_path, with_report):
+    files = ("-o", tmp_path / "m", *(("--report", tmp_path / "r.html") if with_report else ()))
+    status, out, _ = command("fit", table_file, "-t", "outcome", *ONE_NETWORK, *files)
     assert status == 0
+    assert f"40 held-out labelled rows, {5 if with_report else 3} folds" in out
+    for model in (
+        "always guessing",
+        "logistic regression",
+        "random forest",
+        "safespn, labels only",
+        "safespn, all rows",
+    ):
+        assert re.search(rf"│ {model}.*│ +[0-9.]+ ± [0-9.]+ % │ +[0-9.]+ ± [0-9.]+ │", out), model
     assert "always guessing 'ill' is right in" in out or "always guessing 'well' is right in" in out
-    assert "held-out labelled rows" in out
-    status, out, _ = command("fit", few_labels_file, "-t", "outcome", *ONE_NETWORK, *files, "--json", "-q")
-    assert "always guessing" in json.loads(out)["quality"]
-    assert "unlabelled rows" in json.loads(out)["unlabelled_rows"]
+    assert out.index("held-out labelled rows") < out.index("Safety report")
+    status, out, _ = command("fit", table_file, "-t", "outcome", *ONE_NETWORK, *files, "--json", "-q")
+    result = json.loads(out)
+    assert "always guessing" in result["quality"]
+    assert "unlabelled rows" in result["unlabelled_rows"]
+    assert set(result["held_out"]["models"]) == {
+        *("class_proportions", "logistic_regression", "random_forest", "labels_only", "all_rows")
+    }
+    assert result["held_out"]["rows"] == 40
+
+
+def test_predictions_are_not_checked_where_nobody_asks(command, table_file, tmp_path):
+    status, out, _ = command("fit", table_file, "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m", "--json", "-q")
+    assert status == 0
+    assert "held_out" not in json.loads(out)
+
+
+def test_a_fit_no_better_than_guessing_is_called_so_in_red(command, tmp_path, monkeypatch):
+    frame = patients(80, 60)
+    generator = np.random.default_rng(1)
+    frame.loc[:59, "outcome"] = np.where(generator.random(60) < 0.8, "well", "ill")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    status, out, _ = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m")
+    assert status == 0
+    assert re.search(r"\x1b\[31mNo(t clearly)? better than always guessing 'well'", out)
+
+
+def test_codes_of_categories_and_of_missing_cells_are_shown(command, tmp_path):
+    frame = patients(80, 40)
+    frame["ward"] = np.arange(80) % 4 + 1
+    frame["dose"] = np.where(np.arange(80) % 9 == 0, -99, frame["age"] / 7)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m")
+    status, _, err = command(*fit)
+    assert status == 0
+    assert "a few different whole numbers, taken as amounts: ward; if they are codes, pass --categorical" in err
+    advice = "warning: column dose: -99 in 9 rows, far outside the rest; if it marks missing cells, pass --missing=-99"
+    assert err.count("far outside the rest") == err.count(advice) == 1
+    status, _, err = command(*fit, "--missing=-99", "--categorical", "ward")
+    assert status == 0
+    assert "whole numbers" not in err
+    assert "far outside" not in err
+
+
+def test_a_word_before_a_long_fit(command, table_file, tmp_path, monkeypatch):
+    assert expected_seconds(500, 30, 20_000) < 10 < 60 < expected_seconds(1_000_000, 20, 20_000)
+    fit = ("fit", table_file, "-t", "outcome", "--no-check", "-o", tmp_path / "m")
+    assert "this fit will take" not in command(*fit, "--network", "auto")[2]
+    monkeypatch.setattr("safespn.cli.training.expected_seconds", lambda *sizes: 300.0)
+    err = command(*fit)[2]
+    assert err.index("this fit will take about 5 minutes") < err.index("fitting 120 rows")
+    assert "this fit will take" not in command(*fit, *ONE_NETWORK)[2]

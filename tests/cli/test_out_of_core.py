@@ -21,7 +21,7 @@ from safespn import SafeSPNClassifier
 from safespn.cli import out_of_core
 from safespn.tables import ColumnChoices, large, open_table, read_training_table
 from safespn.tables.large import read_large_table
-from tests.cli.conftest import ONE_NETWORK, patients
+from tests.cli.conftest import ONE_FIT, patients
 
 COMMAND = Path(sys.executable).parent / "safespn"
 FEATURES = ["age", "sex", "bmi", "region", "smoker", "dose"]
@@ -47,7 +47,7 @@ def fit(command, tmp_path):
     """Fit a file; returns what was said and the model."""
 
     def call(path: Path, *options: object) -> tuple[str, SafeSPNClassifier]:
-        model = ("-o", tmp_path / "m", *ONE_NETWORK)
+        model = ("-o", tmp_path / "m", *ONE_FIT)
         status, _, err = command("fit", path, "-t", "outcome", *model, "--missing=-999", *options)
         assert status == 0, err
         return err, SafeSPNClassifier.load(tmp_path / "m")
@@ -126,7 +126,7 @@ def test_json_tells_where_the_rows_were(command, tmp_path, where):
     table(100).to_parquet(tmp_path / "t.parquet")
     status, out, _ = command(
         *("fit", tmp_path / "t.parquet", "-t", "outcome", "-o", tmp_path / "m", "--safety", "none", "--json", where),
-        *ONE_NETWORK,
+        *ONE_FIT,
     )
     assert status == 0
     assert json.loads(out)["out_of_core"] is (where == "--out-of-core")

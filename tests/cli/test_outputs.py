@@ -9,7 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
-from tests.cli.conftest import ONE_NETWORK, patients
+from tests.cli.conftest import ONE_FIT, patients
 from tests.cli.test_process import COMMAND
 
 
@@ -78,7 +78,7 @@ def test_an_output_whose_name_is_no_text(table_file, tmp_path):
     name = os.fsdecode(b"m\xff")
     for options in ((), ("--json",)):
         done = subprocess.run(
-            [COMMAND, "fit", table_file, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / name, *options],
+            [COMMAND, "fit", table_file, "-t", "outcome", *ONE_FIT, "-o", tmp_path / name, *options],
             capture_output=True,
             text=True,
             env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
@@ -116,7 +116,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path, model_file, n_row
 @pytest.mark.slow
 def test_a_fit_goes_on_when_nobody_reads_how_it_goes(table_file, tmp_path):
     with subprocess.Popen(
-        [COMMAND, "fit", table_file, "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m"],
+        [COMMAND, "fit", table_file, "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
@@ -135,7 +135,7 @@ def test_names_cannot_steer_the_terminal(command, tmp_path):
         ("-o", tmp_path / "m", "--json"),
         ("-o", tmp_path / "m", "--ignore", f"bmi{escape}"),
     ):
-        _, out, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, *arguments)
+        _, out, err = command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, *arguments)
         assert "owned" in err
         assert not {"\x1b", "\x07", "\u202e"} & set(out + err)
 
@@ -143,7 +143,7 @@ def test_names_cannot_steer_the_terminal(command, tmp_path):
 def test_formulas_are_escaped_on_request(command, tmp_path):
     frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": '=HYPERLINK("evil")', "well": "-1"}))
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "-q")[0] == 0
+    assert command("fit", tmp_path / "t.csv", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m", "-q")[0] == 0
     predict = ("predict", tmp_path / "m", tmp_path / "t.csv", "-q", "-o")
     assert command(*predict, tmp_path / "raw.csv")[0] == 0
     assert command(*predict, tmp_path / "safe.csv", "--escape-formulas")[0] == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.conftest import ONE_NETWORK, patients
+from tests.cli.conftest import ONE_FIT, ONE_NETWORK, patients
 from tests.processes import COMMAND, call
 
 pytestmark = [
@@ -149,6 +149,6 @@ def test_tables_from_a_pipe(tmp_path, model_file, source):
     predicted = through("predict", model_file, "DATA", "-q")
     assert predicted.returncode == 0, predicted.stderr
     assert len(predicted.stdout.splitlines()) == 121
-    fitted = through("fit", "DATA", "-t", "outcome", *ONE_NETWORK, "-o", tmp_path / "m", "-q")
+    fitted = through("fit", "DATA", "-t", "outcome", *ONE_FIT, "-o", tmp_path / "m", "-q")
     assert fitted.returncode == 0, fitted.stderr
     assert (tmp_path / "m").read_bytes() == model_file.read_bytes()

@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from safespn import IgnoredColumnWarning, SafeSPNClassifier, UnseenCategoryWarning
+from safespn import IgnoredColumnWarning, SafeSPNClassifier, SentinelWarning, UnseenCategoryWarning
 from safespn.foundation.column_types import decide_type, merge_summaries, summarise_columns
+from safespn.foundation.sentinels import find_sentinels
 from safespn.foundation.table_encoder import TableEncoder
 
 pd = pytest.importorskip("pandas")
@@ -68,7 +69,7 @@ def test_other_values_of_a_column_with_two_are_missing(frame_and_classifier):
     with pytest.warns(UnseenCategoryWarning, match=r"column 'two' holds 3\.0"):
         density = classifier.score_samples(frame.assign(two=3))
     np.testing.assert_array_equal(density, classifier.score_samples(frame.assign(two=np.nan)))
-    with pytest.raises(ValueError, match="row 0, column 1 is infinite"):
+    with pytest.raises(ValueError, match="row 0 of column 'two' is infinite"):
         classifier.score_samples(frame.assign(two=np.inf))
 
 
@@ -138,3 +139,52 @@ def test_rows_without_weight_decide_nothing():
         warnings.simplefilter("ignore", UnseenCategoryWarning)
         classifier = SafeSPNClassifier(network="blocks", max_iter=3).fit(X, partly, sample_weight=weights)
     assert classifier.column_types_ == ["continuous", "categorical"]
+
+
+@pytest.mark.parametrize(
+    ("others", "code", "is_found"),
+    [
+        (np.linspace(20, 30, 50), -999, True),
+        (np.linspace(20, 30, 50), 999, True),
+        (np.linspace(500, 1500, 50), 999, False),
+        (np.linspace(500, 998, 50), 999, False),
+        (np.arange(80), -9, True),
+        (np.arange(80), -1, False),  # one step below the rest, as in a scale that goes on
+        (np.linspace(0, 1, 50), -1, True),
+        (np.linspace(-3, 3, 50), -1, False),
+        (np.linspace(20, 30, 8), -999, False),  # too few others to tell
+    ],
+)
+def test_codes_of_missing_cells_stand_far_outside(others, code, is_found):
+    values = np.concatenate([others, [code, code, np.nan]]).astype(float)
+    assert find_sentinels(values) == ([(code, 2)] if is_found else [])
+    assert find_sentinels(np.append(others, code).astype(float)) == []  # once is an outlier
+
+
+def test_several_codes_of_missing_cells():
+    values = np.concatenate([np.linspace(20, 30, 50), [-9, -9, -99, -99, -99]])
+    assert find_sentinels(values) == [(-99, 3), (-9, 2)]
+
+
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_codes_of_missing_cells_are_told_in_python(as_frame):
+    frame = pd.DataFrame({"age": np.linspace(20, 60, 40), "dose": np.tile([1.0, 2.0, 3.0, 4.0], 10)})
+    frame.loc[[3, 4, 5], "age"] = -999
+    labels = np.where(np.arange(40) < 20, np.arange(40) % 2, -1)
+    name = r"column 0 \('age'\)" if as_frame else "column 0"
+    with pytest.warns(SentinelWarning, match=f"{name} holds -999 in 3 rows, far outside the rest"):
+        SafeSPNClassifier(network="blocks", max_iter=1).fit(frame if as_frame else frame.to_numpy(), labels)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([1.0, np.inf] * 10, "row 1 of column 'x' is infinite"),
+        ([[1], [2]] * 10, r"column 'x' holds nested values \(list\)"),
+    ],
+)
+@pytest.mark.parametrize("other", [np.arange(20) / 4, ["a", "b"] * 10])
+def test_errors_name_the_column(cells, message, other):
+    frame = pd.DataFrame({"other": other, "x": cells})
+    with pytest.raises(ValueError, match=message):
+        SafeSPNClassifier(network="blocks").fit(frame, np.arange(20) % 2)

@@ -21,6 +21,8 @@ def polars_series(values: list[object]) -> object:
         (np.array([1.0, np.nan, 2.0, -1.0]), [1, 2]),
         ([1, None, 2, -1], [1, 2]),
         (["a", None, "b", ""], ["a", "b"]),
+        (["a", " ", "b", "\t"], ["a", "b"]),
+        (np.array(["a", "  ", "b", "-1"]), ["a", "b"]),
         (["a", np.nan, "b", -1], ["a", "b"]),
         (np.array(["a", "", "b", "-1"]), ["a", "b"]),
         (pd.Series([1, None, 2, -1], dtype="Int64"), [1, 2]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -10,11 +12,11 @@ import pytest
 from scipy.stats import norm
 
 from safespn import SafeSPNClassifier
-from safespn.report import collect_report, render_report, write_report
+from safespn.report import collect_report, quick_comparison, render_report, write_report
+from safespn.report import held_out as held_out_module
 from safespn.report.comparison import compare, recall_and_precision
 from safespn.report.features import ColumnEffects, column_effects, relevances
 from safespn.report.held_out import ALL_ROWS, LABELS_ONLY, HeldOut
-from safespn.report.learning_curve import CurvePoint, Evaluation, default_sizes
 from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
 from safespn.report.quality import area_error, measure_shift
 from safespn.report.rows import (
@@ -338,79 +340,36 @@ def test_error_of_an_area_against_simulation():
     assert area_error(float(np.mean(areas)), 40, 60) == pytest.approx(np.std(areas), rel=0.1)
 
 
-def _point(n: int, supervised: float, safe: float, loss: float = 0.5, peer: float = 0.6, base: float = 0.55):
-    noise = np.linspace(-0.02, 0.02, 10)
-    accuracies = {
-        BASE_RATE: np.full(10, base),
-        LOGISTIC: peer + noise,
-        FOREST: peer - 0.1 + noise,
-        LABELS_ONLY: supervised + noise,
-        ALL_ROWS: safe + noise[::-1] / 4 + noise,
+def test_rows_of_frames_with_an_index_are_called_by_it(example, tmp_path):
+    table, classifier, _ = example
+    frame = table.features.set_axis([f"patient {number}" for number in range(len(table.features))])
+    classifier.report(tmp_path / "r.html", frame, table.labels)
+    page = (tmp_path / "r.html").read_text()
+    assert len(set(re.findall(r'<th scope="row" class="n">patient \d+</th>', page))) > 10
+    assert not re.search(r'<th scope="row" class="n">\d+</th>', page)
+
+
+def test_minus_signs_and_names_of_columns(example):
+    table, classifier, _ = example
+    report = collect_report(classifier, table)
+    many = [ColumnType(f"c{number}", "continuous") for number in range(70)]
+    page = render_report(replace(report, columns=many))
+    assert "c59 and 10 more" in page
+    shown = re.findall(r'<p class="verdict[^>]*>(.*?)</p>', page)
+    assert "-" not in "".join(shown).replace("held-out", "")
+
+
+def test_fits_for_a_comparison_use_part_of_many_rows(monkeypatch):
+    table = training_table(140, 60)
+    classifier = fitted(table)
+    monkeypatch.setattr(held_out_module, "MOST_LABELLED", 30)
+    monkeypatch.setattr(held_out_module, "MOST_UNLABELLED", 50)
+    monkeypatch.setattr(held_out_module, "FEWEST_UNLABELLED", 10)
+    comparison = quick_comparison(classifier, table)
+    assert (comparison.n_rows, comparison.n_unlabelled, comparison.n_folds) == (30, 50, 3)
+    assert comparison.to_dict()["models"].keys() == {
+        *("class_proportions", "logistic_regression", "random_forest", "labels_only", "all_rows")
     }
-    losses = {name: np.full(10, 0.5) for name in accuracies} | {BASE_RATE: np.full(10, 0.65)}
-    return CurvePoint(n, accuracies, losses | {ALL_ROWS: np.full(10, loss) + noise / 9})
-
-
-def evaluation(*points: CurvePoint) -> Evaluation:
-    return Evaluation("t", "y", 10, 100, 50, 10, list(points))
-
-
-@pytest.mark.parametrize(
-    ("points", "words"),
-    [
-        ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.85)], "Yes, the unlabelled rows help: +5.0 to +10.0 points"),
-        ([_point(10, 0.8, 0.7)], "No, leave the unlabelled rows out: -10.0 points of accuracy, harm in 100 %"),
-        ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.7)], "It depends"),
-        ([_point(10, 0.7, 0.8), _point(20, 0.8, 0.8)], "Yes, with 10 labels"),
-        ([_point(10, 0.8, 0.7), _point(20, 0.8, 0.8)], "Rather not: accuracy falls with 10 labels"),
-        ([_point(10, 0.8, 0.8, loss=0.3)], "They make the probabilities better"),
-        ([_point(10, 0.8, 0.8)], "no difference of more than a point"),
-        ([_point(10, 0.8, 0.8, loss=0.3, peer=0.9)], "But with 10 labels a logistic regression on the labels alone"),
-    ],
-)
-def test_recommendations(points, words):
-    assert words in evaluation(*points).recommendation
-
-
-def test_a_gain_below_the_base_rate_is_no_recommendation():
-    text = evaluation(_point(10, 0.5, 0.6, base=0.65)).recommendation
-    assert "No better than always guessing" in text
-    text = evaluation(_point(10, 0.4, 0.5, base=0.55, peer=0.75)).recommendation
-    assert "A logistic regression on 10 labels is right in 75 %" in text
-    unsure = _point(10, 0.5, 0.56)
-    unsure.accuracies[ALL_ROWS][:] = 0.56 + np.linspace(-0.2, 0.2, 10)
-    assert evaluation(unsure).recommendation.startswith("Not clearly better than always guessing")
-
-
-def test_better_probabilities_that_are_worse_than_proportions_are_no_recommendation():
-    point = _point(10, 0.8, 0.8, loss=0.9)
-    worse = CurvePoint(10, point.accuracies, point.log_losses | {LABELS_ONLY: np.full(10, 1.2)})
-    assert "probabilities better" not in evaluation(worse).recommendation
-
-
-def test_a_gain_that_only_makes_up_for_a_weak_start_is_called_so():
-    text = evaluation(_point(10, 0.7, 0.78, peer=0.8)).recommendation
-    assert text.startswith("Yes, the unlabelled rows help: +8.0 points")
-    assert "But with 10 labels a logistic regression on the labels alone is as good or better (80.0 %" in text
-
-
-def test_what_trials_cannot_show_is_not_told():
-    wide = np.linspace(-0.2, 0.2, 10)
-    point = _point(10, 0.8, 0.8)
-    unsure = CurvePoint(10, point.accuracies | {ALL_ROWS: 0.81 + wide}, point.log_losses)
-    assert unsure.accuracy_gain[1] > 0.03
-    assert evaluation(unsure).recommendation.startswith("Cannot tell: the change of accuracy is between -")
-
-
-def test_trials_that_share_labels_count_for_less():
-    point = _point(10, 0.7, 0.8)
-    shared = CurvePoint(10, point.accuracies, point.log_losses, overlap=1.0)
-    assert shared.accuracy_gain[1] == pytest.approx(point.accuracy_gain[1] * np.sqrt(1 + 10 / 4))
-
-
-def test_numbers_of_labels_go_up_to_all_there_are():
-    assert default_sizes(training_table(100, 50)) == [10, 20, 40]
-    assert default_sizes(training_table(100, 100)) == [10, 20, 50]
 
 
 def test_notebooks_show_tables(example):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -24,6 +24,9 @@ from safespn.foundation.randomness import as_generator
 from safespn.safety.pipeline import learn_safely
 from safespn.spn import SPN
 from safespn.typing import ArrayLike, RandomState
+
+if TYPE_CHECKING:
+    from safespn.report.evaluation import Evaluation
 
 
 class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
@@ -320,6 +323,27 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         from safespn.report import write_report
 
         write_report(self, X, y, path, **settings)
+
+    def evaluate(self, X: ArrayLike, y: ArrayLike, **settings: Any) -> Evaluation:
+        """Hide labels on purpose and see whether the unlabelled rows help; the classifier need not be fitted.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Features, and labels with gaps.
+        **settings
+            ``labelled`` (numbers of labels to keep), ``trials`` and others of
+            :func:`safespn.report.evaluate_classifier`.
+
+        Returns
+        -------
+        Evaluation
+            A learning curve beside those of other models (``to_frame()``, ``plot()``), and what follows from it
+            (``verdict``, ``sentences``).
+        """
+        from safespn.report import evaluate_classifier
+
+        return evaluate_classifier(self, X, y, **settings)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted classifier to a file that :meth:`load` reads without running any code from it."""

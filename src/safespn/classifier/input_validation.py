@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from safespn.exceptions import LabelWarning
+from safespn.exceptions import LabelWarning, SentinelWarning
 from safespn.foundation.class_weights import ClassWeight, class_factors, times_factors
 from safespn.foundation.label_doubts import label_doubts
 from safespn.foundation.labels import SemiSupervisedMixin, as_labels, encode_labels, is_unlabelled
 from safespn.foundation.lazy_frames import is_frame, is_lazy, meta_of
 from safespn.foundation.other_frames import as_table
+from safespn.foundation.sentinels import find_sentinels
 from safespn.foundation.table_encoder import TableEncoder
 from safespn.network.columns import check_scale, column_names
 from safespn.rows.blocks import PartitionedRows, RowBlock, Validation
@@ -112,12 +113,18 @@ class InputValidationMixin(SemiSupervisedMixin):
         plain = X if is_frame(X) else self._as_numbers(X, reset=True)
         used = slice(None) if weights is None or not weights.any() else weights > 0
         encoder = TableEncoder.fit(plain[used], column_types)
-        if is_frame(X):
-            checked = self._encode_frame(X, encoder, reset=True)
-            check_scale(checked, column_names(X, checked.shape[1]))
-            return checked, encoder
-        check_scale(plain, column_names(X, plain.shape[1]))
-        return np.asarray(encoder.encode(plain)), encoder
+        checked = self._encode_frame(X, encoder, reset=True) if is_frame(X) else plain
+        names = column_names(X, checked.shape[1])
+        check_scale(checked, names)
+        for column, kind in enumerate(encoder.types):
+            for code, n_cells in find_sentinels(checked[:, column]) if kind == "continuous" else ():
+                warnings.warn(
+                    f"{names[column]} holds {code:g} in {n_cells} rows, far outside the rest; if it marks "
+                    "missing cells, put NaN there",
+                    SentinelWarning,
+                    stacklevel=5,
+                )
+        return checked if is_frame(X) else np.asarray(encoder.encode(plain)), encoder
 
     def _check_table(
         self, X: Any, *, reset: bool = False, encoder: TableEncoder | None = None
@@ -135,13 +142,14 @@ class InputValidationMixin(SemiSupervisedMixin):
         return checked
 
     def _encode_frame(self, X: Any, encoder: TableEncoder, *, reset: bool) -> FloatArray:
-        if not encoder.has_codes or not len(X):
+        if not len(X):
+            return self._as_numbers(X, reset=reset)
+        if not encoder.has_codes:
+            _refuse_infinite(X, X.to_numpy(dtype=np.float64, na_value=np.nan))
             return self._as_numbers(X, reset=reset)
         validate_data(self, X, reset=reset, skip_check_array=True)
         checked = np.asarray(encoder.encode(X), dtype=np.float64)
-        if np.isinf(checked).any():
-            row, column = np.argwhere(np.isinf(checked))[0]
-            raise ValueError(f"row {row}, column {column} is infinite; expected finite numbers, or NaN where missing")
+        _refuse_infinite(X, checked)
         return checked
 
     def _validation_rows(
@@ -159,3 +167,11 @@ class InputValidationMixin(SemiSupervisedMixin):
         if table.ndim != 2 or len(table) != len(labels):
             raise ValueError(f"validation must be (X, y) with one label per row, got {table.shape} and {labels.shape}")
         return table[known], np.searchsorted(classes, labels[known])
+
+
+def _refuse_infinite(X: Any, cells: FloatArray) -> None:
+    if np.isinf(cells).any():
+        row, column = np.argwhere(np.isinf(cells))[0]
+        raise ValueError(
+            f"row {row} of column {X.columns[column]!r} is infinite; expected finite numbers, or NaN where missing"
+        )

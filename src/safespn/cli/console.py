@@ -15,7 +15,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.progress import Progress
 
-from safespn.exceptions import LabelWarning
+from safespn.exceptions import LabelWarning, SentinelWarning
 
 ANNOUNCED_SHARE = 0.1
 """Away from a terminal, progress is reported each time this share has been done."""
@@ -98,7 +98,8 @@ class Reporter:
         """Write the library's warnings as lines, each once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
-            warnings.simplefilter("ignore", LabelWarning)  # the table's own warnings say the same
+            for category in (LabelWarning, SentinelWarning):
+                warnings.simplefilter("ignore", category)  # the table's own warnings say the same
             yield
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             self.warning(" ".join(text.split()))

@@ -19,20 +19,14 @@ from safespn.cli.training import chosen_network, column_choices, show_table
 from safespn.exceptions import LabelWarning
 from safespn.foundation.atomic_files import atomic_write
 from safespn.report import Evaluation, evaluate_table, render_evaluation
+from safespn.report.curve_point import CurvePoint
+from safespn.report.evaluation import MODELS, band
 from safespn.report.held_out import ALL_ROWS, LABELS_ONLY
-from safespn.report.learning_curve import CurvePoint, band, check_sizes, default_sizes
-from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
+from safespn.report.learning_curve import N_TRIALS, check_sizes, default_sizes
 from safespn.tables import UNLABELLED, open_table, read_training_table
 from safespn.typing import FloatArray
 
 PICTURE_WIDTH = 44
-MODELS = {
-    BASE_RATE: "always guessing",
-    LOGISTIC: "logistic regression",
-    FOREST: "random forest",
-    LABELS_ONLY: "safespn, labels only",
-    ALL_ROWS: "safespn, all rows",
-}
 
 
 def evaluate(
@@ -42,7 +36,7 @@ def evaluate(
         str | None,
         typer.Option(metavar="10,20,50", help="Numbers of labels to keep.", show_default="up to all of them"),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="How often to hide labels, for each number.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="How often to hide labels, for each number.")] = N_TRIALS,
     report: Annotated[Path | None, typer.Option(help="Where to write the learning curve, one HTML file.")] = None,
     categorical: options.CategoricalColumns = None,
     continuous: options.ContinuousColumns = None,
@@ -58,8 +52,9 @@ def evaluate(
 ) -> None:
     """Hide labels on purpose and see whether the unlabelled rows help.
 
-    In each trial a fifth of the labelled rows is held out for testing, and all but some of the other labels are
-    hidden. One model learns from the labels left alone, the other from all rows.
+    In each trial a fifth of the labelled rows is held out, and all but some of the other labels are hidden. One model
+    learns from the labels left alone, the other from all rows; both are scored on the labelled rows whose labels were
+    not shown.
 
     Examples
     --------
@@ -87,7 +82,7 @@ def evaluate(
     files = {} if report is None else {"report": str(report)}
     written = [] if report is None else [f"\nreport: {report}"]
     picture = Text("\n" + "\n".join(_picture(evaluation)))
-    shown = Group(*_tables(evaluation), picture, "", evaluation.recommendation, *written)
+    shown = Group(*_tables(evaluation), picture, "", *evaluation.sentences, *written)
     reporter.result(shown, {**evaluation.to_dict(), **files})
 
 
@@ -101,7 +96,7 @@ def _sizes(text: str) -> list[int]:
 def _tables(evaluation: Evaluation) -> list[Table]:
     """Accuracies and log losses: a line for each model, a column for each number of labels."""
     points = evaluation.points
-    title = f"{evaluation.n_trials} trials, {evaluation.n_test} test rows each"
+    title = f"{evaluation.n_trials} trials, scored on at least {evaluation.n_test} labelled rows each"
     accuracy, log_loss = Table("accuracy", title=title, title_justify="left"), Table("log loss")
     for point in points:
         for table in (accuracy, log_loss):

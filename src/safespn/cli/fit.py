@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 
 from safespn.cli import options
-from safespn.cli.console import Reporter
+from safespn.cli.console import Reporter, printable
 from safespn.cli.out_of_core import read_table
 from safespn.cli.outputs import check_outputs
 from safespn.cli.training import (
+    check_quality,
     chosen_class_weight,
     chosen_decision,
     chosen_network,
     column_choices,
     fit_classifier,
     make_report,
+    show_quality,
     show_table,
     summary,
+    verdicts,
 )
 from safespn.foundation.atomic_files import atomic_open
 
@@ -41,6 +45,14 @@ def fit(
     network: options.Network = None,
     decision: options.Decision = "probable",
     class_weight: options.ClassWeights = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Fit again without some of the labels, and score these and other models on them. It takes a few times "
+            "as long as the fit.",
+        ),
+    ] = True,
     out_of_core: options.OutOfCore = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -48,8 +60,9 @@ def fit(
 ) -> None:
     """Learn from a table whose target column is filled in some rows only.
 
-    Rows with an empty target are unlabelled. Types of columns are found and shown before the fit. Tables that would
-    fill memory stay on disk and are fitted in blocks.
+    Rows with an empty target are unlabelled. Types of columns are found and shown before the fit; after it, how good
+    predictions are on held-out labels, beside other models. Tables that would fill memory stay on disk and are fitted
+    in blocks.
 
     Examples
     --------
@@ -87,16 +100,24 @@ def fit(
             random_state=seed,
             persist="labels",
         )
-        verdicts: dict[str, str] = {}
+        comparison = None
         if report is not None:
             # The report goes to its place after the model has been written: both appear, or neither.
             file = stack.enter_context(atomic_open(report))
-            page, verdicts = make_report(reporter, classifier, table)
+            page, comparison = make_report(reporter, classifier, table)
             file.write(page)
             file.flush()
+        elif check and (as_json or not quiet):
+            comparison = check_quality(reporter, classifier, table)
         classifier.save(output)
     files = {"model": str(output), "report": None if report is None else str(report)}
     written = "\n".join(f"{name}: {path}" for name, path in files.items() if path)
-    sentences = "".join(f"{sentence}\n" for sentence in verdicts.values())
-    data_out = {**files, **verdicts, **summary(classifier, table)}
-    reporter.result(f"{classifier.safety_}\n\n{sentences}{written}", data_out)
+    # First how good it is: what is certified says nothing about that.
+    shown: list[Any] = []
+    told: dict[str, Any] = {}
+    if comparison is not None:
+        sentences = verdicts(comparison, classifier.safety_.n_unlabelled)
+        told = {**sentences, "held_out": comparison.to_dict()}
+        shown += [*show_quality(comparison, sentences), ""]
+    shown += [printable(f"{classifier.safety_}\n\n{written}")]
+    reporter.result(Group(*shown), {**files, **told, **summary(classifier, table)})

@@ -7,16 +7,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from safespn.class_networks.families import FAMILIES
 from safespn.classifier import SafeSPNClassifier
-from safespn.cli.console import Reporter
+from safespn.cli.console import Reporter, printable
 from safespn.decisions import RULES
 from safespn.exceptions import TableError
 from safespn.foundation.lazy_frames import is_lazy
-from safespn.report import collect_report, render_report
+from safespn.report import HeldOutComparison, collect_report, quick_comparison, render_report
+from safespn.report.evaluation import MODELS
+from safespn.report.peers import BASE_RATE
 from safespn.tables import UNLABELLED, ColumnChoices, TrainingTable
 
+SECONDS_PER_CELL, SECONDS_PER_CELL_OF_ALL = 5e-5, 1e-5
+"""Processor time of fits, more or less: class networks learned from a sample, and passes over all rows."""
+LONG = 60.0
+"""Seconds from which a fit is announced as a long one."""
 MOST_LISTED = 20
 """Columns up to which each is listed on its own."""
 
@@ -96,6 +105,11 @@ def show_table(reporter: Reporter, table: TrainingTable) -> None:
         reporter.note(f"continuous: {len(names)} columns, {', '.join(names[:5])}{', …' if len(names) > 5 else ''}")
     for column in shown[:200]:
         reporter.note(str(column))
+    codes = table.possible_codes
+    if codes:
+        listed = ", ".join(codes[:MOST_LISTED]) + (", …" if len(codes) > MOST_LISTED else "")
+        advice = "if they are codes, pass --categorical"
+        reporter.note(f"a few different whole numbers, taken as amounts: {listed}; {advice}")
     for line in table.warnings:
         reporter.warning(line)
 
@@ -105,9 +119,20 @@ def class_counts(table: TrainingTable) -> dict[str, int]:
     return dict(sorted(Counter(table.labels[table.is_labelled].tolist()).items()))
 
 
+def expected_seconds(n_rows: int, n_columns: int, sample_size: int) -> float:
+    """How long a fit of a committee takes on one core of a usual machine, to a factor of two or three."""
+    return SECONDS_PER_CELL * min(n_rows, sample_size) * n_columns + SECONDS_PER_CELL_OF_ALL * n_rows * n_columns
+
+
 def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) -> SafeSPNClassifier:
     """Fit a classifier and note in it what predictions need to know."""
     classifier = SafeSPNClassifier(unlabeled=UNLABELLED, **parameters)
+    seconds = expected_seconds(len(table.labels), len(table.used_columns), classifier.sample_size)
+    if classifier.network == "auto" and seconds > LONG:
+        reporter.note(
+            f"this fit will take about {max(2, round(seconds / 60))} minutes, more on a busy machine; "
+            "--network blocks, a single network, takes a fraction of it"
+        )
     with (
         reporter.stage(f"fitting {len(table.labels)} rows of {len(table.used_columns)} columns"),
         reporter.gathering_warnings(),
@@ -124,14 +149,44 @@ def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) 
 
 def make_report(
     reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable
-) -> tuple[bytes, dict[str, str]]:
-    """Write the report on a fit as one HTML page; also return what it says first, on quality and unlabelled rows."""
+) -> tuple[bytes, HeldOutComparison]:
+    """Write the report on a fit as one HTML page; also return how good the fit is."""
     with reporter.stage("writing the report"), reporter.gathering_warnings():
         report = collect_report(classifier, table)
-        verdicts = {"quality": report.comparison.quality}
-        if report.n_unlabelled:
-            verdicts["unlabelled_rows"] = report.comparison.verdict
-        return render_report(report).encode(), verdicts
+        return render_report(report).encode(), report.comparison
+
+
+def check_quality(reporter: Reporter, classifier: SafeSPNClassifier, table: TrainingTable) -> HeldOutComparison:
+    """See how good a fit is on held-out labels, beside what people would use instead."""
+    with reporter.stage("checking predictions on held-out labels"), reporter.gathering_warnings():
+        return quick_comparison(classifier, table)
+
+
+def verdicts(comparison: HeldOutComparison, n_unlabelled: int) -> dict[str, str]:
+    """Say how good predictions are, and whether the unlabelled rows helped."""
+    found = {"quality": comparison.quality}
+    if n_unlabelled:
+        found["unlabelled_rows"] = comparison.verdict
+    return found
+
+
+def show_quality(comparison: HeldOutComparison, sentences: dict[str, str]) -> list[RenderableType]:
+    """Scores of all models on the same held-out rows, and what they say: in red where that is not to rely on."""
+    title = f"{comparison.n_rows} held-out labelled rows, {comparison.n_folds} fold{'s' * (comparison.n_folds > 1)}"
+    table = Table("", title=title, title_justify="left")
+    table.add_column("accuracy", justify="right")
+    table.add_column("log loss", justify="right")
+    for name, score in comparison.scores.items():
+        table.add_row(
+            f"always guessing {printable(comparison.guess)}" if name == BASE_RATE else MODELS[name],
+            f"{100 * score.accuracy:.1f} ± {100 * score.accuracy_error:.1f} %",
+            f"{score.log_loss:.3f} ± {score.log_loss_error:.3f}",
+        )
+    is_bad = not (comparison.beats_guessing or comparison.reason)
+    texts = [
+        Text(printable(text), style="red" if is_bad and name == "quality" else "") for name, text in sentences.items()
+    ]
+    return [table, *texts] if comparison.scores else [*texts]
 
 
 def summary(classifier: SafeSPNClassifier, table: TrainingTable) -> dict[str, Any]:

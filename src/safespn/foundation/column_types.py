@@ -378,7 +378,13 @@ def _summarise_series(column: Any, name: Any, declared: str | None) -> ColumnSum
         return ColumnSummary("categories", n_present, n_missing, [known[code] for code in used if code >= 0])
     if kind in "iuf":
         return _summarise_cells(column.to_numpy(dtype=np.float64, na_value=np.nan), declared)
-    present = column.dropna().unique().tolist()
+    try:
+        present = column.dropna().unique().tolist()
+    except TypeError:
+        example = type(column.dropna().iloc[0]).__name__
+        raise ValueError(
+            f"column {name!r} holds nested values ({example}); spread them over columns of their own"
+        ) from None
     if any(isinstance(value, complex) for value in present):
         raise complex_error(name)
     if all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in present):

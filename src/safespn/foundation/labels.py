@@ -75,7 +75,7 @@ def is_unlabelled(y: AnyArray, unlabeled: Any) -> BoolArray:
         return is_marker | np.isnan(y) if y.dtype.kind == "f" else is_marker
     if y.dtype.kind == "U":
         # In an array of strings, numpy has turned the marker into a string as well.
-        return np.asarray((y == str(unlabeled)) | (y == ""))
+        return np.asarray((y == str(unlabeled)) | (np.char.strip(y) == ""))
     return np.array([_is_empty(entry) or _equal(entry, unlabeled) for entry in y.tolist()], dtype=np.bool_)
 
 
@@ -87,7 +87,7 @@ def _markers(unlabeled: Any) -> str:
 
 
 def _is_empty(entry: Any) -> bool:
-    return _is_gap(entry) or (isinstance(entry, str) and entry == "")
+    return _is_gap(entry) or (isinstance(entry, str) and not entry.strip())
 
 
 def _is_gap(entry: Any) -> bool:

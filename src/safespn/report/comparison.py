@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import precision_recall_curve, roc_auc_score, roc_curve
@@ -111,6 +112,8 @@ class HeldOutComparison:
     confusion: IntArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.intp))
     curves: Curves | None = None
     reason: str = ""
+    n_unlabelled: int = 0
+    """Unlabelled rows that the fits used which are compared."""
 
     @property
     def beats_guessing(self) -> bool:
@@ -119,6 +122,24 @@ class HeldOutComparison:
             return False
         gain = self.gains[BASE_RATE]
         return gain.accuracy > CLEARLY_ABOVE * gain.accuracy_error and gain.accuracy > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return scores, gains and sentences as plain values."""
+        return {
+            "rows": self.n_rows,
+            "folds": self.n_folds,
+            "reason": self.reason,
+            "models": {
+                name.replace(" ", "_"): {
+                    "accuracy": score.accuracy,
+                    "accuracy_error": score.accuracy_error,
+                    "log_loss": score.log_loss,
+                    "log_loss_error": score.log_loss_error,
+                }
+                for name, score in self.scores.items()
+            },
+            "beats_guessing": self.beats_guessing,
+        }
 
     @property
     def quality(self) -> str:
@@ -207,6 +228,7 @@ def compare(held_out: HeldOut, classes: list[str], gains: FloatArray, n_labelled
         },
         confusion,
         _curves(np.exp(ours[:, 1]), truth == 1) if len(classes) == 2 else None,
+        n_unlabelled=held_out.n_unlabelled,
     )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from safespn.report.charts import Chart, Mark
 from safespn.report.comparison import HeldOutComparison
+from safespn.report.evaluation import Evaluation, band
 from safespn.report.features import Relevance
 from safespn.report.held_out import ALL_ROWS, LABELS_ONLY
-from safespn.report.learning_curve import Evaluation, band
 from safespn.report.peers import BASE_RATE, FOREST, LOGISTIC
 from safespn.summaries import FeatureDensity, history_series, soft_label_histogram
 from safespn.typing import FloatArray

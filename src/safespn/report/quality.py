@@ -14,7 +14,7 @@ from safespn.typing import BoolArray, FloatArray
 
 FEWEST_ROWS = 10
 """Labelled and unlabelled rows that it takes to compare them."""
-MOST_ROWS = 4_000
+MOST_ROWS = 2_000
 NOTICEABLE = 0.6
 """Area under the curve above which the difference between labelled and unlabelled rows is reported."""
 

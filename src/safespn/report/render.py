@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,14 @@ from safespn.report import charts, figures
 from safespn.report.charts import Chart, draw
 from safespn.report.comparison import recall_and_precision
 from safespn.report.contents import Report
-from safespn.report.learning_curve import Evaluation
+from safespn.report.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from safespn.experiments.outputs import Reproduction
+
+
+MOST_NAMES = 60
+"""Columns of a type that are named."""
 
 
 def render_report(report: Report) -> str:
@@ -36,6 +41,7 @@ def render_report(report: Report) -> str:
         density_charts=[figures.density_chart(density, report.classes) for density in report.densities],
         relevance_bars=figures.relevance_bars(report.relevances or []),
         class_legend=figures.class_legend(report.classes),
+        most_names=MOST_NAMES,
     )
 
 
@@ -81,7 +87,7 @@ def _environment() -> Environment:
 
     environment.globals |= {"picture": picture, "n_colours": charts.N_COLOURS}
     environment.filters |= {"number": _number, "percent": _percent, "cell": _cell, "signed": _signed}
-    environment.filters["sentence"] = _sentence
+    environment.filters |= {"sentence": _sentence, "minus": _minus}
     return environment
 
 
@@ -102,8 +108,13 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
+def _minus(text: str) -> str:
+    """A sentence with minus signs in the place of hyphens before numbers."""
+    return re.sub(r"(?<![\w'])-(?=\d)", "−", text)
+
+
 def _cell(value: Any) -> str:
     """A cell of the table as people write it."""
     if value is None or value != value:
         return "missing"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    return _minus(f"{value:,.4g}") if isinstance(value, float) else str(value)

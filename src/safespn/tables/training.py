@@ -13,11 +13,15 @@ import pandas as pd
 from safespn.exceptions import TableError
 from safespn.foundation.column_types import ColumnType, shortened
 from safespn.foundation.label_doubts import label_doubts
+from safespn.foundation.lazy_frames import is_lazy
+from safespn.foundation.sentinels import find_sentinels
 from safespn.tables.cells import Cells, cells_of
 from safespn.tables.column_types import advice_on, categorical, continuous, decide_type
 from safespn.tables.reading import TableFile
 from safespn.typing import AnyArray, BoolArray, IntArray
 
+MOST_CODES = 10
+"""Columns of more different whole numbers are hardly codes."""
 UNLABELLED = ""
 """What marks an unlabelled row in the labels of a :class:`TrainingTable`."""
 
@@ -106,6 +110,7 @@ class TrainingTable:
     def warnings(self) -> list[str]:
         """What the owner should know before a fit."""
         lines = [f"column {column}; {advice_on(column)}" for column in self.columns if advice_on(column)]
+        lines += self._sentinels()
         classes, counts = np.unique(self.labels[self.is_labelled].astype(str), return_counts=True)
         doubts = label_doubts(classes, counts, len(self.labels), "--unlabeled={}".format)
         lines += [f"target {self.target!r}: {doubt}" for doubt in doubts]
@@ -114,6 +119,30 @@ class TrainingTable:
             for name in classes[counts == 1].tolist()
         ]
         return lines
+
+    @property
+    def possible_codes(self) -> list[str]:
+        """Names of columns of a few different whole numbers, which may be codes of categories."""
+        if is_lazy(self.features):
+            return []
+        found = []
+        for column in self.columns:
+            if column.kind == "continuous":
+                present = self.features[column.name].dropna().unique()
+                if 3 <= len(present) <= MOST_CODES and (present == np.round(present)).all():
+                    found.append(column.name)
+        return found
+
+    def _sentinels(self) -> list[str]:
+        if is_lazy(self.features):
+            return []
+        return [
+            f"column {column.name}: {code:g} in {n_cells} rows, far outside the rest; if it marks missing cells, pass "
+            f"--missing={code:g}"
+            for column in self.columns
+            if column.kind == "continuous"
+            for code, n_cells in find_sentinels(self.features[column.name].to_numpy(dtype=np.float64, na_value=np.nan))
+        ]
 
 
 def read_training_table(file: TableFile, target: str, choices: ColumnChoices) -> TrainingTable:
