@@ -17,6 +17,7 @@ from safespn.exceptions import (
     LabelWarning,
     ModelFileError,
     ResultsMismatchError,
+    ScratchError,
     TableError,
     UnseenCategoryWarning,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "ResultsMismatchError",
     "SafeSPNClassifier",
     "SafetyReport",
+    "ScratchError",
     "Sum",
     "TableError",
     "UnseenCategoryWarning",

@@ -10,7 +10,7 @@ import typer
 
 from safespn.cli import options
 from safespn.cli.console import Reporter
-from safespn.cli.out_of_core import read_table
+from safespn.cli.out_of_core import read_table, scratch_of
 from safespn.cli.outputs import check_outputs
 from safespn.cli.training import (
     chosen_class_weight,
@@ -85,7 +85,7 @@ def fit(
             safety=safety,
             **settings,
             random_state=seed,
-            persist="labels",
+            scratch=scratch_of(table),
         )
         verdicts: dict[str, str] = {}
         if report is not None:

@@ -109,7 +109,7 @@ def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) 
     """Fit a classifier and note in it what predictions need to know."""
     classifier = SafeSPNClassifier(unlabeled=UNLABELLED, **parameters)
     with (
-        reporter.stage(f"fitting {len(table.labels)} rows of {len(table.used_columns)} columns"),
+        reporter.passes(f"fitting {len(table.labels)} rows of {len(table.used_columns)} columns"),
         reporter.gathering_warnings(),
     ):
         try:
