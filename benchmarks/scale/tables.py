@@ -26,15 +26,17 @@ def rows(first: int, n_rows: int, n_columns: int, n_classes: int = 2) -> tuple[n
     return table, classes, np.where(generator.random(n_rows) < SHARE_LABELLED, classes, -1)
 
 
-def write_parquet(path: Path, n_rows: int, n_columns: int, rows_per_block: int = 500_000) -> None:
-    """Write a table to one Parquet file, block by block; column ``y`` has the labels."""
+def write_parquet(
+    path: Path, n_rows: int, n_columns: int, rows_per_block: int = 500_000, kind: str = "float64"
+) -> None:
+    """Write a table to one Parquet file, a row group for each block; column ``y`` has the labels."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = [f"x{column}" for column in range(n_columns)]
-    schema = pa.schema([*((name, pa.float64()) for name in names), ("y", pa.int64())])
+    schema = pa.schema([*((name, pa.type_for_alias(kind)) for name in names), ("y", pa.int64())])
     with pq.ParquetWriter(path, schema) as writer:
         for first in range(0, n_rows, rows_per_block):
             table, _, labels = rows(first, min(rows_per_block, n_rows - first), n_columns)
-            columns = [*(np.ascontiguousarray(column) for column in table.T), labels]
+            columns = [*(column.astype(kind) for column in table.T), labels]
             writer.write_table(pa.table(columns, schema=schema))

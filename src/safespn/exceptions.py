@@ -17,6 +17,10 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be used for this fit."""
 
 
+class ScratchError(ValueError):
+    """A scratch folder that cannot be written, or a disk with too little room."""
+
+
 class CheckpointWarning(UserWarning):
     """A problem with a checkpoint that does not stop the fit."""
 

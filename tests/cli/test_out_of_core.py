@@ -324,3 +324,64 @@ def test_rows_are_read_by_their_numbers(name, tmp_path):
         assert list(read) == ["text"]
         assert read["text"].tolist() == chosen.astype(str).tolist()
     assert file.read()["text"].tolist() == numbers.astype(str).tolist()
+
+
+def numbers(path: Path, n: int = 600, target: str = "outcome") -> Path:
+    """Numbers only, in row groups that are blocks: no copy is needed, and rows are read from the file itself."""
+    frame = patients(n, n // 4)[["age", "bmi", target]]
+    frame.to_parquet(path, row_group_size=150)
+    return path
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_file_that_changes_during_the_fit_is_refused(refused, tmp_path, monkeypatch):
+    path = numbers(tmp_path / "t.parquet")
+    original = large.divide
+
+    def divided(*arguments):
+        path.write_bytes(numbers(tmp_path / "other.parquet", 450).read_bytes())
+        (tmp_path / "other.parquet").unlink()
+        return original(*arguments)
+
+    monkeypatch.setattr(large, "divide", divided)
+    arguments = ("fit", path, "-t", "outcome", "-o", tmp_path / "m", "--out-of-core", "--quiet", *ONE_NETWORK)
+    refused(*arguments, words=("t.parquet", "the file changed during the fit; fit again when it is complete"))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_full_disk_is_told_in_one_line_and_nothing_is_left(refused, tmp_path, monkeypatch):
+    path = numbers(tmp_path / "t.parquet")
+
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    arguments = ("fit", path, "-t", "outcome", "-o", tmp_path / "m", "--out-of-core", "--quiet", *ONE_NETWORK)
+    refused(*arguments, words=("scratch", "No space left on device; make room, or choose a folder on a larger disk"))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_rows_are_encoded_once_however_many_passes_there_are(fit, tmp_path, monkeypatch):
+    path = numbers(tmp_path / "t.parquet")
+    read = []
+    original = large._Reader.__call__
+
+    def counted(self, number, block):
+        read.append(number)
+        return original(self, number, block)
+
+    monkeypatch.setattr(large._Reader, "__call__", counted)
+    _, fitted = fit(path, "--out-of-core")
+    # For the types of the columns, to look at what they hold, and to encode them; blocks are few and passes many.
+    assert len(fitted.history_) > 3
+    assert sorted(read) == sorted([0] + [0, 1, 2, 3] * 2)
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
+
+
+def test_passes_are_told_on_standard_error(fit, tmp_path, monkeypatch):
+    monkeypatch.setattr("safespn.cli.console.SECONDS_BETWEEN_LINES", 0.0)
+    path = numbers(tmp_path / "t.parquet")
+    said, fitted = fit(path)
+    lines = [line for line in said.splitlines() if line.startswith("pass ")]
+    assert len(lines) == len(fitted.history_)
+    assert re.fullmatch(r"pass 1 of at most 25, W \S+ nats, \S+( thousand)? rows/s, at most \d+ s left", lines[0])

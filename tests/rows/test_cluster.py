@@ -60,25 +60,26 @@ def divide(array):
     )
 
 
-@pytest.mark.parametrize("persist", ["rows", "labels"])
-def test_a_killed_worker_costs_recomputation_not_the_fit(client, monkeypatch, persist):
+@pytest.mark.parametrize("where", ["rows", "labels", "scratch"])
+def test_a_killed_worker_costs_recomputation_not_the_fit(client, monkeypatch, where, tmp_path):
     from safespn.rows.dask_rows import DaskRows
+    from safespn.rows.scratch_rows import ScratchRows
 
     X, _, partly = blobs(600)
     in_memory = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15).fit(X, partly)
-    rounds, original = [], DaskRows.run
+    kind = ScratchRows if where == "scratch" else DaskRows
+    rounds, original = [], kind.run_together
 
-    def run(self, task, structure, states=None):
-        rounds.append(type(task).__name__)
+    def run_together(self, requests):
+        rounds.append(type(requests[0].task).__name__)
         if len(rounds) == 10:
             process = next(iter(client.run(os.getpid).values()))
             os.kill(process, signal.SIGKILL)
-        return original(self, task, structure, states)
+        return original(self, requests)
 
-    monkeypatch.setattr(DaskRows, "run", run)
-    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15, persist=persist).fit(
-        divide(X), divide(partly)
-    )
+    monkeypatch.setattr(kind, "run_together", run_together)
+    options = {"scratch": tmp_path} if where == "scratch" else {"persist": where}
+    lazily = SafeSPNClassifier(network="blocks", random_state=0, max_iter=15, **options).fit(divide(X), divide(partly))
     assert rounds[9] == "CertifiedEStep"
     np.testing.assert_allclose(lazily.joint_log_likelihood(X), in_memory.joint_log_likelihood(X), rtol=1e-9)
     np.testing.assert_allclose(lazily.safety_.worst_case, in_memory.safety_.worst_case, rtol=1e-9)

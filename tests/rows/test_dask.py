@@ -257,7 +257,7 @@ def test_lengths_that_differ_within_a_block_are_named():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"objective": "discriminative"}, "needs all rows in memory"), ({"validation_fraction": 0.2}, "pass validation")],
+    [({"objective": "discriminative"}, "needs all rows in memory")],
 )
 def test_what_needs_all_rows_at_once_is_refused(options, message):
     X, _, partly = blobs(50)

@@ -21,7 +21,9 @@ from safespn.classifier.parameters import CONSTRAINTS, method_of, settings_of
 from safespn.decisions import gains_of
 from safespn.foundation.class_weights import ClassWeight
 from safespn.foundation.randomness import as_generator
+from safespn.rows.blocks import released_if_it_fails
 from safespn.safety.pipeline import learn_safely
+from safespn.safety.progress import listening
 from safespn.spn import SPN
 from safespn.typing import ArrayLike, RandomState
 
@@ -100,7 +102,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         Share of the labelled rows to set aside as validation rows.
     random_state : int, RandomState instance or None
     verbose : int
-        Write progress to standard error.
+        Write progress to standard error: one line per pass, with the worst case so far, speed and time left.
     n_jobs : int, optional
         Number of threads; None uses all cores for long tables, and one for short ones and inside workers of joblib.
     sample_size : int
@@ -116,6 +118,10 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint : path, optional
         Folder where a certified generative fit saves its steps. When the same fit was interrupted it resumes
         from there, with the same result; a complete fit removes them. Workers on other machines must see the folder.
+    scratch : path, optional
+        Folder on a disk, for Dask collections that do not fit in memory: rows are encoded once into files there, and
+        soft labels and densities are files, too, so that workers hold nothing between passes. The files are removed at
+        the end of the fit, those behind :attr:`soft_labels_` with it. All workers must see the folder.
 
     Attributes
     ----------
@@ -184,6 +190,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         persist: str = "auto",
         checkpoint: str | PathLike[str] | None = None,
+        scratch: str | PathLike[str] | None = None,
     ) -> None:
         self.objective = objective
         self.safety = safety
@@ -208,6 +215,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.persist = persist
         self.checkpoint = checkpoint
+        self.scratch = scratch
 
     def fit(
         self,
@@ -247,11 +255,12 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
             rows, encoder, classes, held_out = self._validate_input(
                 X, y, sample_weight, validation, column_types, generator
             )
-            if not isinstance(self.decision, str):
-                gains_of(self.decision, np.eye(len(classes)))  # complain before the work
             method, settings = method_of(self), settings_of(self)
-            learned = learn_safely(rows, encoder.n_states, settings, method, held_out, generator, self._log)
-            gains = learn_gains(self.decision, learned.safe, rows, self.n_jobs)
+            with released_if_it_fails(rows), listening(lambda record: self._log(str(record))):
+                if not isinstance(self.decision, str):
+                    gains_of(self.decision, np.eye(len(classes)))  # complain before the work
+                learned = learn_safely(rows, encoder.n_states, settings, method, held_out, generator, self._log)
+                gains = learn_gains(self.decision, learned.safe, rows, self.n_jobs)
         self._encoder, self.classes_, self._gains = encoder, classes, gains
         self._set_committee(learned.safe)
         self.soft_labels_ = learned.soft_labels

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KIND = "classifier"
 LONGEST_UNUSED = 1_000
 """Characters that the type of the classes may have room for if no label needs as many."""
-NOT_OF_A_MODEL = ("checkpoint",)
+NOT_OF_A_MODEL = ("checkpoint", "scratch")
 """Settings that belong to one fit on one machine: a file that names a folder must not make a later fit write there."""
 
 

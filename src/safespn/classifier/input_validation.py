@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ from safespn.foundation.table_encoder import TableEncoder
 from safespn.network.columns import check_scale, column_names
 from safespn.rows.blocks import PartitionedRows, RowBlock, Validation
 from safespn.rows.memory import MemoryRows
-from safespn.rows.sampling import drop_weightless, split_validation
+from safespn.rows.sampling import draw_validation, drop_weightless, split_validation
 from safespn.typing import AnyArray, ArrayLike, FloatArray
 
 CheckedInput = tuple[PartitionedRows, TableEncoder, AnyArray, Validation | None]
@@ -40,6 +43,7 @@ class InputValidationMixin(SemiSupervisedMixin):
     validation_fraction: float | None
     n_jobs: int | None
     persist: str
+    scratch: str | PathLike[str] | None
     _encoder: TableEncoder
 
     @contextmanager
@@ -65,7 +69,7 @@ class InputValidationMixin(SemiSupervisedMixin):
     ) -> CheckedInput:
         """Check a table, its labels and weights, in memory or in Dask."""
         if is_lazy(X):
-            return self._validate_lazy_input(X, y, sample_weight, validation, column_types)
+            return self._validate_lazy_input(X, y, sample_weight, validation, column_types, generator)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         table, encoder = self._check_new_table(X, column_types, weights)
         labels = self._check_labels(y, len(table))
@@ -87,6 +91,7 @@ class InputValidationMixin(SemiSupervisedMixin):
         sample_weight: Any,
         validation: tuple[ArrayLike, ArrayLike] | None,
         column_types: ColumnTypes,
+        generator: np.random.Generator,
     ) -> CheckedInput:
         """Look through a Dask collection and its labels."""
         from safespn.rows.dask_input import read_collections
@@ -96,13 +101,24 @@ class InputValidationMixin(SemiSupervisedMixin):
                 'objective="discriminative" needs all rows in memory, as its certificate ties them together; '
                 'fit Dask collections with objective="generative", or pass a numpy array'
             )
-        if self.validation_fraction is not None:
-            raise ValueError("validation_fraction is not available for Dask collections; pass validation=(X, y)")
         if y is None:
             self._check_labels(y, 0)
         validate_data(self, meta_of(X), reset=True, skip_check_array=True)
-        read = read_collections(X, y, sample_weight, self.unlabeled, self.persist, column_types, self.class_weight)
-        held_out = self._validation_rows(validation, read.encoder, read.classes)
+        draw = None
+        if self.validation_fraction is not None and validation is None:
+            draw = partial(draw_validation, share=self.validation_fraction, generator=generator)
+        read = read_collections(
+            X,
+            y,
+            sample_weight,
+            self.unlabeled,
+            self.persist,
+            column_types,
+            self.class_weight,
+            None if self.scratch is None else Path(self.scratch),
+            draw,
+        )
+        held_out = self._validation_rows(validation, read.encoder, read.classes) or read.validation
         return read.rows, read.encoder, read.classes, held_out
 
     def _check_new_table(

@@ -45,6 +45,7 @@ CONSTRAINTS: dict[str, Any] = {
     "batch_size": [Interval(Integral, 1, None, closed="left"), None],
     "persist": [StrOptions({"auto", "rows", "labels", "nothing"})],
     "checkpoint": [str, PathLike, None],
+    "scratch": [str, PathLike, None],
 }
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import time
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,12 +14,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from safespn.exceptions import LabelWarning, SentinelWarning
+from safespn.safety.progress import PassRecord, listening
 
 ANNOUNCED_SHARE = 0.1
 """Away from a terminal, progress is reported each time this share has been done."""
+SECONDS_BETWEEN_LINES = 20.0
+"""Away from a terminal, passes are reported after so many seconds."""
 _STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories of control characters, marks of direction, halves of letters, and breaks of lines."""
 
@@ -92,6 +96,35 @@ class Reporter:
                     self.note(f"{text}: {100 * share:.0f} %")
 
             yield tell
+
+    @contextmanager
+    def passes(self, text: str) -> Iterator[None]:
+        """Show the passes that fits make meanwhile: a bar on a terminal, sparse lines elsewhere."""
+        if self.quiet:
+            yield
+        elif self._error.is_terminal:
+            with Progress(
+                TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=self._error, transient=True
+            ) as bar:
+                task = bar.add_task(printable(text), total=None)
+
+                def show(record: PassRecord) -> None:
+                    bar.update(task, completed=record.number, total=record.n_most, description=f"{text}: {record}")
+
+                with listening(show):
+                    yield
+        else:
+            self.note(f"{text} …")
+            told = time.monotonic()
+
+            def tell(record: PassRecord) -> None:
+                nonlocal told
+                if time.monotonic() - told >= SECONDS_BETWEEN_LINES:
+                    told = time.monotonic()
+                    self.note(str(record))
+
+            with listening(tell):
+                yield
 
     @contextmanager
     def gathering_warnings(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from rich.console import Group
 
 from safespn.cli import options
 from safespn.cli.console import Reporter, printable
-from safespn.cli.out_of_core import read_table
+from safespn.cli.out_of_core import read_table, scratch_of
 from safespn.cli.outputs import check_outputs
 from safespn.cli.training import (
     check_quality,
@@ -98,7 +98,7 @@ def fit(
             safety=safety,
             **settings,
             random_state=seed,
-            persist="labels",
+            scratch=scratch_of(table),
         )
         comparison = None
         if report is not None:

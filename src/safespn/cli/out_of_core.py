@@ -75,6 +75,12 @@ def read_table(
     return table
 
 
+def scratch_of(table: TrainingTable) -> Path | None:
+    """Folder where a fit keeps what does not fit in memory; None for tables in memory."""
+    folder: Path | None = getattr(table, "folder", None)
+    return folder
+
+
 def _obstacle(objective: str) -> str | None:
     """Say why rows cannot stay on disk, and what to do."""
     if objective == "discriminative":

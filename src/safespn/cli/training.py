@@ -134,7 +134,7 @@ def fit_classifier(reporter: Reporter, table: TrainingTable, **parameters: Any) 
             "--network blocks, a single network, takes a fraction of it"
         )
     with (
-        reporter.stage(f"fitting {len(table.labels)} rows of {len(table.used_columns)} columns"),
+        reporter.passes(f"fitting {len(table.labels)} rows of {len(table.used_columns)} columns"),
         reporter.gathering_warnings(),
     ):
         try:

@@ -7,7 +7,9 @@ block; the summaries of all blocks are added up, and the new states stay where t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import add
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,6 +71,51 @@ BlockStates = Sequence[Any]
 """The state kept with each block, in their order: values, or promises of values that live elsewhere."""
 
 
+@dataclass(frozen=True, eq=False)
+class PassRequest:
+    """A task for every block, on behalf of one network; ``states`` as they were returned for the last one."""
+
+    task: Task
+    structure: Structure
+    states: BlockStates | None = None
+
+
+PassResult = tuple[Any, BlockStates]
+"""The sum of the summaries, and the new state of each block."""
+
+
+def reads_rows(task: Task) -> bool:
+    """Whether a task looks at the rows of its block; others only need its number and state, and set this to False."""
+    return bool(getattr(task, "reads_rows", True))
+
+
+class Summaries(tuple[Any, ...]):
+    """Summaries of several tasks, which are added one by one."""
+
+    def __add__(self, other: tuple[Any, ...]) -> Summaries:
+        pairs = zip(self, other, strict=True)
+        return Summaries(None if ours is None else add(ours, theirs) for ours, theirs in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class TasksTogether:
+    """Several tasks as one, so that a block is read once for all of them; its state is a tuple of theirs."""
+
+    tasks: tuple[Task, ...]
+    structures: tuple[Structure, ...]
+
+    @property
+    def reads_rows(self) -> bool:
+        return any(map(reads_rows, self.tasks))
+
+    def __call__(
+        self, structure: Structure, block: RowBlock, state: tuple[Any, ...]
+    ) -> tuple[Summaries, tuple[Any, ...]]:
+        pairs = zip(self.tasks, self.structures, state, strict=True)
+        results = [task(of_task, block, before) for task, of_task, before in pairs]
+        return Summaries(summary for summary, _ in results), tuple(after for _, after in results)
+
+
 class PartitionedRows(Protocol):
     """All rows of a problem."""
 
@@ -84,8 +131,14 @@ class PartitionedRows(Protocol):
     def n_blocks(self) -> int:
         """Number of blocks."""
 
-    def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
+    def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> PassResult:
         """Run a task on every block; return the sum of the summaries and the new state of each block."""
+
+    def run_together(self, requests: Sequence[PassRequest]) -> list[PassResult]:
+        """Run several tasks on every block, which is read once for all of them; return what each leaves."""
+
+    def release(self) -> None:
+        """Remove what is held outside memory, at the end of a fit that failed; then these rows are of no more use."""
 
     def labelled(self) -> PartitionedRows:
         """Return the rows whose class is known."""
@@ -101,3 +154,13 @@ class PartitionedRows(Protocol):
 
     def zip_with_unlabelled(self, states: BlockStates, of_unlabelled: FloatArray) -> BlockStates:
         """Pair the state of each block with its share of an array over all unlabelled rows."""
+
+
+@contextmanager
+def released_if_it_fails(rows: PartitionedRows) -> Iterator[None]:
+    """Have nothing of the rows left behind outside memory by a block that fails."""
+    try:
+        yield
+    except BaseException:
+        rows.release()
+        raise

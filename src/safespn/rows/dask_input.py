@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -23,10 +24,12 @@ from safespn.foundation.column_types import (
 from safespn.foundation.labels import as_labels, check_several_classes, encode_labels, is_unlabelled
 from safespn.foundation.table_encoder import TableEncoder
 from safespn.network.columns import check_magnitudes, column_names
-from safespn.rows.blocks import RowBlock
-from safespn.rows.dask_rows import DaskRows, compute
-from safespn.rows.lazy_block import LazyBlock, graphs_apart
-from safespn.typing import AnyArray, FloatArray
+from safespn.rows.blocks import RowBlock, Validation
+from safespn.rows.dask_rows import DaskRows, compute, places_in_blocks
+from safespn.rows.lazy_block import LazyBlock, Unread, graphs_apart, read
+from safespn.rows.scratch import Scratch, StoredBlock
+from safespn.rows.scratch_rows import ScratchRows
+from safespn.typing import AnyArray, FloatArray, IntArray
 
 SHARE_OF_MEMORY = 0.5
 """Rows stay in the workers' memory between passes if they fill at most this share of it."""
@@ -54,11 +57,16 @@ class PartitionSummary:
 
 @dataclass(frozen=True, eq=False)
 class DaskInput:
-    """Rows of Dask collections, and how they were encoded."""
+    """Rows of Dask collections, how they were encoded, and labelled rows that were set aside, if any."""
 
     rows: DaskRows
     encoder: TableEncoder
     classes: AnyArray
+    validation: Validation | None = None
+
+
+DrawValidation = Callable[[IntArray], list[IntArray]]
+"""From the number of labelled rows of each class to numbers, among the rows of each, of those to set aside."""
 
 
 def read_collections(
@@ -69,6 +77,8 @@ def read_collections(
     persist: str,
     column_types: Mapping[Any, str] | None = None,
     class_weight: ClassWeight = None,
+    scratch: Path | None = None,
+    draw_validation: DrawValidation | None = None,
 ) -> DaskInput:
     """Look at all partitions of a table, its labels and weights, and promise their rows as blocks.
 
@@ -84,6 +94,10 @@ def read_collections(
         Types that the caller declares, by name or number of the column.
     class_weight : None, "balanced" or mapping
         Factors of the weights of labelled rows.
+    scratch : Path, optional
+        Folder for encoded rows and what is kept with them: then workers hold nothing between passes.
+    draw_validation : callable, optional
+        Draws labelled rows to set aside.
     """
     # When Dask optimises a single column of a file, it may join partitions: then none is optimised.
     frames = [each for each in (X, y, sample_weight) if _has_partitions(each)]
@@ -119,11 +133,67 @@ def read_collections(
     totals = np.array([[summaries[number].weights.get(label, 0.0) for label in order] for number in used])
     factors = class_factors(class_weight, classes, counts[:, :-1].sum(axis=0))
     totals[:, :-1] *= 1.0 if factors is None else factors
-    n_bytes = 8 * int(counts.sum()) * len(encoder.categories)
-    in_memory = persist == "rows" or (persist == "auto" and n_bytes <= SHARE_OF_MEMORY * _memory())
-    recipe = _Recipe(encoder, classes, unlabeled, factors)
-    blocks = _blocks([partitions[number] for number in used], names, recipe, in_memory)
-    return DaskInput(DaskRows(blocks, counts, totals, names, persist != "nothing"), encoder, classes)
+    recipe = _Recipe(encoder, classes, unlabeled, factors, counts)
+    used_partitions = [partitions[number] for number in used]
+    validation = None
+    if draw_validation is not None:
+        whole = DaskRows(_blocks(used_partitions, names, recipe, in_memory=False), counts, totals, names, True)
+        places = [*draw_validation(counts.sum(axis=0)[:-1]), np.arange(0)]
+        set_aside, held = places_in_blocks(places, counts), whole.fetch(places)
+        recipe, validation = replace(recipe, set_aside=set_aside), (held.table, held.codes)
+        counts, totals = _without(counts, totals, set_aside, held)
+    if scratch is not None:
+        rows: DaskRows = _stored_rows(scratch, used_partitions, names, recipe, counts, totals)
+    else:
+        n_bytes = 8 * int(counts.sum()) * len(encoder.categories)
+        in_memory = persist == "rows" or (persist == "auto" and n_bytes <= SHARE_OF_MEMORY * _memory())
+        blocks = _blocks(used_partitions, names, recipe, in_memory)
+        rows = DaskRows(blocks, counts, totals, names, persist != "nothing")
+    return DaskInput(rows, encoder, classes, validation)
+
+
+def _without(
+    counts: IntArray, totals: FloatArray, set_aside: list[list[IntArray]], held: RowBlock
+) -> tuple[IntArray, FloatArray]:
+    """Count what is left in each block when some rows, which are at hand, are set aside."""
+    gone = np.array([[len(of_class) for of_class in of_block] for of_block in set_aside])
+    block = np.repeat(np.arange(len(gone)), gone.sum(axis=1))
+    weights = np.zeros_like(totals)
+    np.add.at(weights, (block, held.codes), np.ones(len(block)) if held.weights is None else held.weights)
+    if (counts.sum(axis=1) == gone.sum(axis=1)).any():
+        number = int(np.argmin(counts.sum(axis=1) - gone.sum(axis=1)))
+        raise ValueError(
+            f"validation_fraction takes all {counts[number].sum()} rows of a block away; use larger partitions"
+        )
+    return counts - gone, totals - weights
+
+
+def _stored_rows(
+    folder: Path, partitions: list[list[Any]], names: list[str], recipe: _Recipe, counts: IntArray, totals: FloatArray
+) -> ScratchRows:
+    """Encode all rows into files of a scratch folder."""
+    scratch = Scratch(folder)
+    try:
+        # Cells, classes and weights; for one network, densities of the supervised model and three sets of soft labels.
+        n_values = len(recipe.encoder.categories) + 2 + 4 * len(recipe.classes)
+        scratch.check_space(8 * int(counts.sum()) * n_values)
+        target = scratch.folder()
+        blocks = _blocks(partitions, names, recipe, in_memory=False)
+        promises = [delayed(_store_block)(target, recipe.encoder.n_states, block) for block in blocks]
+        stored: list[StoredBlock] = compute(list(zip(names, promises, strict=True)))
+    except OSError as error:
+        scratch.remove()
+        raise scratch.explained(error) from error
+    except BaseException:
+        scratch.remove()
+        raise
+    # What workers send back names the folder, and does not own it.
+    stored = [replace(each, folder=target) for each in stored]
+    return ScratchRows(scratch, stored, counts, totals, names)
+
+
+def _store_block(folder: Any, n_states: Sequence[int], block: RowBlock | Unread) -> StoredBlock:
+    return StoredBlock.write(folder, read(block), n_states)
 
 
 def _blocks(partitions: list[list[Any]], names: list[str], recipe: _Recipe, in_memory: bool) -> list[Delayed]:
@@ -133,7 +203,7 @@ def _blocks(partitions: list[list[Any]], names: list[str], recipe: _Recipe, in_m
         keys = [[promise.key for promise in partition] for partition in partitions]
         each = enumerate(zip(graphs, keys, names, strict=True))
         lazy = [
-            LazyBlock(graph, of_block, partial(_make_block, recipe, n, name)) for n, (graph, of_block, name) in each
+            LazyBlock(graph, of_block, partial(_make_block, recipe, n, name), n) for n, (graph, of_block, name) in each
         ]
         return list(dask.persist(*[delayed(block, traverse=False) for block in lazy]))
     shared = delayed(recipe, traverse=False)
@@ -150,6 +220,8 @@ class _Recipe:
     classes: AnyArray
     unlabeled: Any
     factors: FloatArray | None
+    counts: IntArray
+    set_aside: list[list[IntArray]] | None = None
 
 
 def _has_partitions(collection: Any) -> bool:
@@ -248,7 +320,18 @@ def _make_block(recipe: _Recipe, position: int, name: str, table: Any, labels: A
     each: FloatArray | None = None if weights is None else np.asarray(weights, dtype=np.float64)
     each = times_factors(each, codes, recipe.factors)
     block = RowBlock(cells, codes, each, position)
-    return block if each is None else block.take(each > 0)
+    block = block if each is None else block.take(each > 0)
+    expected = recipe.counts[position]
+    found = np.bincount(np.where(block.is_unlabelled, len(expected) - 1, block.codes), minlength=len(expected))
+    if not np.array_equal(found, expected):
+        raise ValueError(
+            f"{name} has {found[:-1].sum()} labelled and {found[-1]} unlabelled rows, but {expected[:-1].sum()} and "
+            f"{expected[-1]} when it was first read: the table changed during the fit; fit again when it is complete"
+        )
+    if recipe.set_aside is not None:
+        gone = block.rows_at(recipe.set_aside[position])
+        block = block.take(np.setdiff1d(np.arange(len(block.codes)), gone))
+    return block
 
 
 def _memory() -> float:

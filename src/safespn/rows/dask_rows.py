@@ -21,8 +21,8 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.optimization import cull
 
 from safespn.network.structure import Structure
-from safespn.rows.blocks import BlockStates, RowBlock, Task
-from safespn.rows.lazy_block import LazyBlock, read
+from safespn.rows.blocks import BlockStates, PassRequest, PassResult, RowBlock, Summaries, Task, TasksTogether
+from safespn.rows.lazy_block import Unread, read
 from safespn.rows.memory import MemoryRows
 from safespn.typing import FloatArray, IntArray
 
@@ -67,26 +67,43 @@ class DaskRows:
     def weight_totals(self) -> FloatArray:
         return np.asarray(self._weight_totals.sum(axis=0))
 
-    def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
+    def run(self, task: Task, structure: Structure, states: BlockStates | None = None) -> PassResult:
         """Run a task on every block; return the sum of the summaries and promises of the new state of each block."""
-        token, wiring = uuid4().hex, self._shared(structure)
+        return self.run_together([PassRequest(task, structure, states)])[0]
+
+    def run_together(self, requests: Sequence[PassRequest]) -> list[PassResult]:
+        """Run several tasks on every block, which is read once for all of them; return what each leaves."""
+        token = uuid4().hex
         shared, layer = f"safespn-task-{token}", f"safespn-{token}"
         steps = [f"safespn-block-{token}-{number}" for number in range(self.n_blocks)]
-        tasks: dict[str, Any] = {shared: task}
-        for number, (step, block, label) in enumerate(zip(steps, self.blocks, self.names, strict=True)):
-            tasks[step] = (_run, shared, wiring.key, block.key, states[number].key if states else None, label)
-        sums = _add_in_tree(tasks, steps, token)
-        graph = HighLevelGraph.from_collections(layer, tasks, [wiring, *self.blocks, *(states or [])])
-        promises = [Delayed(key, graph, layer=layer) for key in [*sums, *steps]]
+        wirings = [self._shared(request.structure) for request in requests]
+        before = [[None] * self.n_blocks if not each.states else [of.key for of in each.states] for each in requests]
+        tasks: dict[str, Any] = {shared: [request.task for request in requests]}
+        for step, block, label, *of_block in zip(steps, self.blocks, self.names, *before, strict=True):
+            tasks[step] = (_run, shared, [wiring.key for wiring in wirings], block.key, of_block, label)
+        sums = add_in_tree(tasks, steps, token)
+        # With one task its states are part of what the steps return; with more they are told apart, so that each is
+        # dropped when nobody needs it any more.
+        keys = [steps]
+        if len(requests) > 1:
+            keys = [[f"safespn-state-{token}-{which}-{step}" for step in steps] for which in range(len(requests))]
+            for which, of_request in enumerate(keys):
+                tasks.update({key: (_part, step, which) for key, step in zip(of_request, steps, strict=True)})
+        needed = [promise for request in requests for promise in request.states or []]
+        graph = HighLevelGraph.from_collections(layer, tasks, [*wirings, *self.blocks, *needed])
+        promises = [Delayed(key, graph, layer=layer) for key in [*sums, *(key for each in keys for key in each)]]
         try:
             if self.persists:
                 promises = list(dask.persist(*promises))
             # What led to this step is dropped after the next one has been handed over: a client of Dask sends word of
             # the former first, and then waits.
-            self._dropped_later = (states, promises)
-            return _add(dask.compute(*promises[: len(sums)])), promises[len(sums) :]
+            self._dropped_later = (needed, promises)
+            summaries = add_summaries(dask.compute(*promises[: len(sums)]))
         except Exception as error:
-            raise explained(error, self.names, promises[len(sums) :]) from error
+            raise explained(error, self.names, promises[len(sums) : len(sums) + self.n_blocks]) from error
+        after = promises[len(sums) :]
+        states = [after[start : start + self.n_blocks] for start in range(0, len(after), self.n_blocks)]
+        return list(zip(summaries, states, strict=True))
 
     def _shared(self, structure: Structure) -> Delayed:
         """Promise of a structure, sent to each worker once."""
@@ -114,16 +131,8 @@ class DaskRows:
 
     def fetch(self, places: Sequence[IntArray]) -> RowBlock:
         """Bring some rows into memory: for each class, and last for unknown class, numbers among the rows of it."""
-        starts = np.cumsum(self._counts, axis=0) - self._counts
-        wanted = []
-        for number, block in enumerate(self.blocks):
-            ends = starts[number] + self._counts[number]
-            inside = [
-                of_class[np.searchsorted(of_class, start) : np.searchsorted(of_class, end)] - start
-                for of_class, start, end in zip(places, starts[number], ends, strict=True)
-            ]
-            if any(len(of_class) for of_class in inside):
-                wanted.append((self.names[number], delayed(_fetch)(block, inside)))
+        each_block = zip(self.names, self.blocks, places_in_blocks(places, self._counts), strict=True)
+        wanted = [(name, delayed(_fetch)(block, inside)) for name, block, inside in each_block if any(map(len, inside))]
         found: list[RowBlock] = compute(wanted)
         weights = None if found[0].weights is None else np.concatenate([each.weights for each in found])
         return RowBlock(
@@ -137,9 +146,14 @@ class DaskRows:
         n_batches = max(1, round(int(seen[-1]) / n_rows))
         ends = np.unique(np.searchsorted(seen, seen[-1] * np.arange(1, n_batches + 1) / n_batches) + 1)
         for start, end in pairwise([0, *ends.tolist()]):
-            chosen = order[start:end]
-            blocks, names = [self.blocks[number] for number in chosen], [self.names[number] for number in chosen]
-            yield DaskRows(blocks, self._counts[chosen], self._weight_totals[chosen], names, self.persists)
+            yield self._some(order[start:end])
+
+    def _some(self, chosen: IntArray) -> DaskRows:
+        blocks, names = [self.blocks[number] for number in chosen], [self.names[number] for number in chosen]
+        return DaskRows(blocks, self._counts[chosen], self._weight_totals[chosen], names, self.persists)
+
+    def release(self) -> None:
+        """Nothing is held but what Dask holds as long as it is needed."""
 
     def concatenate_unlabelled(self, states: BlockStates, n_columns: int) -> Any:
         """Concatenate states that are arrays over the unlabelled rows of each block into one lazy array."""
@@ -153,6 +167,25 @@ class DaskRows:
         """Pair the state of each block with its share of an array over all unlabelled rows."""
         shares = np.split(of_unlabelled, np.cumsum(self._counts[:, -1])[:-1])
         return [delayed(_pair)(promise, share) for promise, share in zip(states, shares, strict=True)]
+
+
+def places_in_blocks(places: Sequence[IntArray], counts: IntArray) -> list[list[IntArray]]:
+    """Say for each block which numbers, among its own rows of each class, are meant by numbers among all of them.
+
+    Parameters
+    ----------
+    places : sequence of arrays
+        For each class, and last for unknown class, increasing numbers among the rows of it.
+    counts : array of shape (n_blocks, n_classes + 1)
+    """
+    ends = np.cumsum(counts, axis=0)
+    return [
+        [
+            of_class[np.searchsorted(of_class, start) : np.searchsorted(of_class, end)] - start
+            for of_class, start, end in zip(places, starts, of_block, strict=True)
+        ]
+        for starts, of_block in zip(ends - counts, ends, strict=True)
+    ]
 
 
 def compute(promises: Sequence[tuple[str, Delayed]]) -> list[Any]:
@@ -177,17 +210,27 @@ def explained(error: Exception, names: Sequence[str], promises: Sequence[Delayed
     )
 
 
+Result = tuple[Summaries, tuple[Any, ...]]
+"""What tasks leave of a block: their summaries, and their states."""
+
+
 def _run(
-    task: Task, structure: Structure, block: RowBlock | LazyBlock, before: tuple[Any, Any] | None, name: str
-) -> tuple[Any, Any]:
-    rows = read(block)
+    tasks: list[Task],
+    structures: list[Structure],
+    block: RowBlock | Unread,
+    before: list[Result | None],
+    name: str,
+) -> Result:
+    together = TasksTogether(tuple(tasks), tuple(structures))
+    # A block that is not read has nothing but its number.
+    rows: Any = read(block) if together.reads_rows else block
     try:
-        return task(structure, rows, None if before is None else before[1])
+        return together(structures[0], rows, tuple(None if each is None else _state(each) for each in before))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
 
 
-def _add_in_tree(tasks: dict[str, Any], steps: list[str], token: str) -> list[str]:
+def add_in_tree(tasks: dict[str, Any], steps: list[str], token: str) -> list[str]:
     """Add tasks that add up the summaries of steps, a few at a time; return the keys of the few sums that are left."""
     # Apart from the states, so that only summaries travel between workers.
     keys = [f"safespn-summary-{token}-{number}" for number in range(len(steps))]
@@ -196,32 +239,38 @@ def _add_in_tree(tasks: dict[str, Any], steps: list[str], token: str) -> list[st
     while len(keys) > FAN_IN:
         groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
         keys = [f"safespn-sum-{token}-{level}-{number}" for number in range(len(groups))]
-        tasks.update({key: (_add, group) for key, group in zip(keys, groups, strict=True)})
+        tasks.update({key: (add_summaries, group) for key, group in zip(keys, groups, strict=True)})
         level += 1
     return keys
 
 
-def _summary(result: tuple[Any, Any]) -> Any:
+def _summary(result: Result) -> Summaries:
     return result[0]
 
 
-def _add(summaries: Sequence[Any]) -> Any:
-    return None if summaries[0] is None else reduce(add, summaries)
+def add_summaries(summaries: Sequence[Summaries]) -> Summaries:
+    """Add what blocks return, task by task."""
+    return reduce(add, summaries)
 
 
-def _fetch(block: RowBlock | LazyBlock, places: list[IntArray]) -> RowBlock:
+def _part(result: Result, which: int) -> Result:
+    """Tell the state of one task from the others, without its summary."""
+    return Summaries(), (result[1][which],)
+
+
+def _fetch(block: RowBlock | Unread, places: list[IntArray]) -> RowBlock:
     rows = read(block)
     return rows.take(rows.rows_at(places))
 
 
-def _labelled(block: RowBlock | LazyBlock) -> RowBlock:
+def _labelled(block: RowBlock | Unread) -> RowBlock:
     rows = read(block)
     return rows.take(~rows.is_unlabelled)
 
 
-def _state(result: tuple[Any, Any]) -> Any:
-    return result[1]
+def _state(result: Result) -> Any:
+    return result[1][0]
 
 
-def _pair(result: tuple[Any, Any], share: FloatArray) -> tuple[None, tuple[Any, FloatArray]]:
-    return None, (result[1], share)
+def _pair(result: Result, share: FloatArray) -> Result:
+    return Summaries(), ((_state(result), share),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import dask
 from dask.delayed import Delayed
@@ -30,19 +30,33 @@ class LazyBlock:
         Which of them are the partitions.
     make : callable
         Makes the block of the partitions.
+    number : int
+        Which of the blocks this is.
     """
 
     graph: dict[Any, Any]
     keys: list[Any]
     make: Callable[..., RowBlock]
+    number: int
 
     def read(self) -> RowBlock:
         return self.make(*dask.get(self.graph, self.keys))
 
 
-def read(block: RowBlock | LazyBlock) -> RowBlock:
+class Unread(Protocol):
+    """A block that is somewhere else."""
+
+    @property
+    def number(self) -> int:
+        """Which of the blocks this is."""
+
+    def read(self) -> RowBlock:
+        """Bring the block into memory."""
+
+
+def read(block: RowBlock | Unread) -> RowBlock:
     """Return the block itself, reading it if it is on disk."""
-    return block.read() if isinstance(block, LazyBlock) else block
+    return block if isinstance(block, RowBlock) else block.read()
 
 
 def graphs_apart(partitions: Sequence[Sequence[Delayed]]) -> list[dict[Any, Any]] | None:

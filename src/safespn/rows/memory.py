@@ -12,7 +12,7 @@ import numpy as np
 from safespn.engine.backends import ROWS_PER_CALL
 from safespn.engine.threads import in_order, n_threads, single_threaded_blas
 from safespn.network.structure import Structure
-from safespn.rows.blocks import BlockStates, RowBlock, Task
+from safespn.rows.blocks import BlockStates, PassRequest, PassResult, RowBlock, Task, TasksTogether
 from safespn.typing import AnyArray, FloatArray, IntArray
 
 
@@ -71,6 +71,18 @@ class MemoryRows:
                 total = summary if total is None else total + summary
                 after.append(state)
         return total, after
+
+    def run_together(self, requests: Sequence[PassRequest]) -> list[PassResult]:
+        """Run several tasks on every block, one after the other while its rows are in the cache."""
+        if len(requests) == 1:
+            return [self.run(requests[0].task, requests[0].structure, requests[0].states)]
+        together = TasksTogether(*zip(*[(each.task, each.structure) for each in requests], strict=True))
+        before = zip(*[each.states or [None] * self.n_blocks for each in requests], strict=True)
+        summaries, states = self.run(together, requests[0].structure, list(before))
+        return list(zip(summaries, map(list, zip(*states, strict=True)), strict=True))
+
+    def release(self) -> None:
+        """Nothing is held outside memory."""
 
     def labelled(self) -> MemoryRows:
         """Return the rows whose class is known."""

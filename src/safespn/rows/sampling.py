@@ -56,9 +56,12 @@ def split_validation(
     table, codes : arrays
         Those set aside, and their classes.
     """
-    chosen: list[int] = []
-    for code in range(int(block.codes.max()) + 1):
-        rows = generator.permutation(np.nonzero(block.codes == code)[0])
-        chosen.extend(rows[: min(round(share * len(rows)), len(rows) - 1)].tolist())
+    counts = np.bincount(block.codes[block.codes >= 0])
+    chosen = block.rows_at([*draw_validation(counts, share, generator), np.arange(0)])
     kept = np.setdiff1d(np.arange(len(block.codes)), chosen)
     return block.take(kept), (block.table[chosen], block.codes[chosen])
+
+
+def draw_validation(counts: IntArray, share: float, generator: np.random.Generator) -> list[IntArray]:
+    """Draw a share of the rows of each class, but not all: for each class, sorted numbers among the rows of it."""
+    return [np.sort(generator.permutation(count)[: min(round(share * count), count - 1)]) for count in counts.tolist()]

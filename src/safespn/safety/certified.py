@@ -17,6 +17,7 @@ the worst case stays above ``KEPT_SHARE`` of the best: a little of the margin bu
 from __future__ import annotations
 
 from safespn.engine.evidence import SoftLabelUpdateRule
+from safespn.rows.lockstep import Passes, run_alone
 from safespn.safety.certified_em import CertifiedEM, Iterate
 from safespn.safety.problem import SafeFit
 
@@ -37,6 +38,14 @@ UNGUARDED_TEMPERATURES = (10.0, 3.0, 1.0, 0.3, 0.1)
 
 
 def fit_certified(em: CertifiedEM, *, pessimism: float = 1.0, max_iter: int = 75, tol: float = 1e-5) -> SafeFit:
+    """Make the passes of :func:`certified_passes`."""
+    passes = certified_passes(em, pessimism=pessimism, max_iter=max_iter, tol=tol)
+    return run_alone(em.problem.rows, passes)
+
+
+def certified_passes(
+    em: CertifiedEM, *, pessimism: float = 1.0, max_iter: int = 75, tol: float = 1e-5
+) -> Passes[SafeFit]:
     """Learn a class network that is at least as likely as the supervised one for every labelling.
 
     Parameters
@@ -51,28 +60,29 @@ def fit_certified(em: CertifiedEM, *, pessimism: float = 1.0, max_iter: int = 75
     tol : float
         The fit ends early when the worst case per row rises by less than this many nats per step, or hardly any more.
     """
+    yield from em.start()
     if pessimism < 1:
-        return _unguarded(em, pessimism, max_iter, tol)
+        return (yield from _unguarded(em, pessimism, max_iter, tol))
     n_relaxed = min(RELAXED_STEPS, max_iter // RELAXED_SHARE)
-    best, converged = _climb(em, max_iter - n_relaxed, tol)
+    best, converged = yield from _climb(em, max_iter - n_relaxed, tol)
     if n_relaxed and best.worst_case > 0:
-        best = _relax(em, best, n_relaxed)
-    return em.result(best, converged)
+        best = yield from _relax(em, best, n_relaxed)
+    return (yield from em.result(best, converged))
 
 
-def _climb(em: CertifiedEM, n_steps: int, tol: float) -> tuple[Iterate, bool]:
+def _climb(em: CertifiedEM, n_steps: int, tol: float) -> Passes[tuple[Iterate, bool]]:
     """Maximise the worst case; return the best model and whether its worst case has stopped rising."""
-    best, size = em.position, 1.0
+    best, size = em.remember(), 1.0
     # The labels of the first step are those of the start, the supervised model's own.
     rule = SoftLabelUpdateRule(1.0, TEMPERATURE, rate=0.0)
     values = []
     for number in range(1, n_steps + 1):
         is_first = best.worst_case <= 0
         upcoming = SoftLabelUpdateRule(1.0, TEMPERATURE, FIRST_RATE if is_first else RATE)
-        value = em.step(rule, upcoming if number < n_steps else None, best, size)
+        value = yield from em.step(rule, upcoming if number < n_steps else None, best, size)
         rule = upcoming
         if value > best.worst_case:
-            best, size = em.position, min(1.0, 2 * size)
+            best, size = em.remember(), min(1.0, 2 * size)
         else:
             size = max(size / 2, SMALLEST_STEP)
         values.append(best.worst_case)
@@ -83,23 +93,23 @@ def _climb(em: CertifiedEM, n_steps: int, tol: float) -> tuple[Iterate, bool]:
     return best, False
 
 
-def _relax(em: CertifiedEM, best: Iterate, n_steps: int) -> Iterate:
+def _relax(em: CertifiedEM, best: Iterate, n_steps: int) -> Passes[Iterate]:
     """Trust the model's own soft labels more, as long as most of the worst case is kept."""
     enough, size = KEPT_SHARE * best.worst_case, 1.0
     em.move_to(best.parameters)
     rule = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, rate=1.0)
     for number in range(1, n_steps + 1):
         upcoming = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, RELAXED_RATE)
-        value = em.step(rule, upcoming if number < n_steps else None, best, size)
+        value = yield from em.step(rule, upcoming if number < n_steps else None, best, size)
         rule = upcoming
         if value >= enough:
-            best = em.position
+            best = em.remember()
         else:
             size /= 2
     return best
 
 
-def _unguarded(em: CertifiedEM, pessimism: float, max_iter: int, tol: float) -> SafeFit:
+def _unguarded(em: CertifiedEM, pessimism: float, max_iter: int, tol: float) -> Passes[SafeFit]:
     """Make full steps at falling temperatures, whatever becomes of the worst case, and return the last model."""
     n_steps = max(1, max_iter // len(UNGUARDED_TEMPERATURES))
     converged = False
@@ -113,9 +123,9 @@ def _unguarded(em: CertifiedEM, pessimism: float, max_iter: int, tol: float) -> 
             number = len(em.history)
             upcoming = [temperature] * (n_steps - made) + list(UNGUARDED_TEMPERATURES[stage + 1 :])
             next_rule = rule(upcoming[0], number + 1) if upcoming else None
-            value = em.step(rule(temperature, number), next_rule, em.position)
+            value = yield from em.step(rule(temperature, number), next_rule, em.remember())
             converged = abs(value - last) < tol * em.problem.total_weight
             last = value
             if converged:
                 break
-    return em.result(em.position, converged)
+    return (yield from em.result(em.remember(), converged))

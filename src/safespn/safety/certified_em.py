@@ -3,6 +3,8 @@
 One pass over the rows does both halves: it assesses the model that the last step made, updates the soft labels, and
 *prefetches* the statistics of the next step, for the update rule that the caller says is most likely next. A wrong
 prediction of that rule changes no result; it costs one more pass.
+
+Steps are generators that yield the passes they ask for: see :mod:`safespn.rows.lockstep`.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from safespn.engine.statistics import Statistics
 from safespn.learning.damping import damped_m_step
 from safespn.network.structure import Parameters
 from safespn.rows.blocks import BlockStates
+from safespn.rows.lockstep import Passes
 from safespn.safety.checkpoint import Journal
-from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
+from safespn.safety.problem import Problem, SafeFit, ValidationScore
 from safespn.safety.tasks import Assessment, CertifiedEStep, EStepResult, InitStates
 
 FORGETTING = 0.7
@@ -34,7 +37,7 @@ class Iterate:
     number : int
         Steps that led here.
     states : BlockStates
-        A :class:`safespn.safety.tasks.RowState` for each block of the rows.
+        A :class:`safespn.safety.tasks.RowState` for each block of the rows; empty if they are not kept.
     """
 
     number: int
@@ -57,6 +60,14 @@ class CertifiedEM:
         Scores parameters on validation rows, for the record only.
     journal : Journal, optional
         Writes steps down, and knows those of an interrupted fit.
+    returns_soft_labels : bool
+        Keep the soft labels of the best model, which only the caller needs.
+
+    Attributes
+    ----------
+    position : Iterate
+        The model of the last step.
+    history : list of dict
     """
 
     def __init__(
@@ -67,13 +78,35 @@ class CertifiedEM:
         n_passes: int = 75,
         validation_score: ValidationScore | None = None,
         journal: Journal | None = None,
+        returns_soft_labels: bool = True,
     ) -> None:
         self.problem, self.supervised, self.n_passes = problem, supervised, n_passes
-        self.validation_score, self.journal = validation_score, journal
-        self.comparison = Comparison(problem, supervised)
-        self.position = Iterate(0, supervised, 0.0, self.comparison.start)
+        self.validation_score, self.journal, self.returns_soft_labels = validation_score, journal, returns_soft_labels
+        self.position = Iterate(0, supervised, 0.0, ())
         self.history: list[dict[str, Any]] = []
+        self._initial: BlockStates = ()
         self._prefetched: tuple[SoftLabelUpdateRule, Statistics, BlockStates] | None = None
+
+    def start(self) -> Passes[None]:
+        """Make the first pass: densities of the supervised model, and its own soft labels."""
+        _, states = yield self.problem.request(InitStates(self.supervised))
+        self.position = replace(self.position, states=states)
+        if self._needs_initial_states:
+            self._initial = states
+
+    @property
+    def _needs_initial_states(self) -> bool:
+        return self.journal is not None
+
+    @property
+    def best_worst_case(self) -> float:
+        """The highest worst case so far, in nats; that of the supervised model is zero."""
+        values: list[float] = [entry["worst_case"] for entry in self.history]
+        return max([0.0, *values])
+
+    def remember(self) -> Iterate:
+        """Return the position as one that the fit may come back to."""
+        return self.position if self.returns_soft_labels else replace(self.position, states=())
 
     def move_to(self, parameters: Parameters) -> None:
         """Continue from other parameters, with the present soft labels."""
@@ -82,7 +115,7 @@ class CertifiedEM:
 
     def step(
         self, rule: SoftLabelUpdateRule, next_rule: SoftLabelUpdateRule | None, best: Iterate, size: float = 1.0
-    ) -> float:
+    ) -> Passes[float]:
         """Update the soft labels, make an EM step, and return the exact worst case of the model that it makes.
 
         Soft labels and flows are those of the present position; the step is made from ``best``, which may be another.
@@ -98,30 +131,32 @@ class CertifiedEM:
         """
         number = len(self.history) + 1
         if self.journal is not None and self.journal.knows(number):
-            past = self.journal.step(number, self.comparison.start)
+            past = yield from self.journal.step(number, self._initial)
             self.position, self._prefetched = (
                 Iterate(number, past.parameters, past.entry["worst_case"], past.states),
                 None,
             )
             self.history.append(past.entry)
             return self.position.worst_case
-        parameters, objective, states = self._improve(rule, best.parameters, size)
-        assessment, self._prefetched = self._assess_and_prefetch(parameters, states, next_rule)
+        parameters, objective, states = yield from self._improve(rule, best.parameters, size)
+        assessment, self._prefetched = yield from self._assess_and_prefetch(parameters, states, next_rule)
         self.position = Iterate(number, parameters, assessment.worst_case, states)
         entry = {"objective": objective, "contrast": assessment.contrast, "worst_case": assessment.worst_case}
         if self.validation_score is not None:
             entry["validation_score"] = self.validation_score(parameters)
         self.history.append(entry)
         if self.journal is not None:
-            self.journal.write(number, parameters, entry, {number: states, best.number: best.states})
+            kept = {number: states, best.number: best.states}
+            self.journal.write(number, parameters, entry, {which: each for which, each in kept.items() if each})
         return assessment.worst_case
 
     def _improve(
         self, rule: SoftLabelUpdateRule, origin: Parameters, size: float
-    ) -> tuple[Parameters, float, BlockStates]:
+    ) -> Passes[tuple[Parameters, float, BlockStates]]:
         """Make an EM step; return its parameters, the objective before it and the soft labels at which it was made."""
         if self._prefetched is None or self._prefetched[0] != rule:
-            _, self._prefetched = self._assess_and_prefetch(self.position.parameters, self.position.states, rule)
+            here = self.position
+            _, self._prefetched = yield from self._assess_and_prefetch(here.parameters, here.states, rule)
         assert self._prefetched is not None
         _, statistics, states = self._prefetched
         return self._moved(origin, statistics, self.position.parameters, size), statistics.objective, states
@@ -135,14 +170,15 @@ class CertifiedEM:
 
     def _assess_and_prefetch(
         self, parameters: Parameters, states: BlockStates, rule: SoftLabelUpdateRule | None
-    ) -> tuple[Assessment, tuple[SoftLabelUpdateRule, Statistics, BlockStates] | None]:
+    ) -> Passes[tuple[Assessment, tuple[SoftLabelUpdateRule, Statistics, BlockStates] | None]]:
         """Assess a model at soft labels and, in the same pass, compute the statistics of a step by the rule."""
         task = CertifiedEStep(parameters, rule, self.n_passes * self.problem.rows.n_blocks)
-        result, updated = self.problem.run(task, states)
+        result, updated = yield self.problem.request(task, states)
         return result.assessment, None if rule is None else (rule, result.statistics, updated)
 
-    def result(self, best: Iterate, converged: bool) -> SafeFit:
+    def result(self, best: Iterate, converged: bool) -> Passes[SafeFit]:
         """Gather what the fit returns."""
+        yield from ()  # mini-batches need one more pass here
         fallback = best.parameters is self.supervised
         return SafeFit(best.parameters, best.states, self.history, converged, fallback)
 
@@ -151,7 +187,7 @@ class StepwiseCertifiedEM(CertifiedEM):
     """Makes steps of stepwise EM (Cappé and Moulines 2009): one step is one pass in mini-batches.
 
     Statistics are averaged over mini-batches instead of soft labels over steps; the worst case after each pass is that
-    of all rows.
+    of all rows. Networks that are fitted side by side draw mini-batches of their own.
 
     Parameters
     ----------
@@ -170,16 +206,16 @@ class StepwiseCertifiedEM(CertifiedEM):
 
     def step(
         self, rule: SoftLabelUpdateRule, next_rule: SoftLabelUpdateRule | None, best: Iterate, size: float = 1.0
-    ) -> float:
+    ) -> Passes[float]:
         """Make one pass in mini-batches by the rule; return the exact worst case of the model that it makes."""
         # Rows keep no soft labels between passes: the average over steps is that of the start and of the newest.
         self._share_of_start *= 1 - rule.rate
         self._rule = replace(rule, rate=1 - self._share_of_start)
-        return super().step(rule, None, best, size)
+        return (yield from super().step(rule, None, best, size))
 
     def _improve(
         self, rule: SoftLabelUpdateRule, origin: Parameters, size: float
-    ) -> tuple[Parameters, float, BlockStates]:
+    ) -> Passes[tuple[Parameters, float, BlockStates]]:
         structure, parameters = self.problem.structure, origin
         # Each pass draws its own mini-batches and begins a new average, so that it depends on its start only.
         generator = np.random.default_rng([self.seed, len(self.history)])
@@ -197,11 +233,16 @@ class StepwiseCertifiedEM(CertifiedEM):
             moved = self._moved(origin, average, parameters, size)
             average = average.recentred(structure, parameters, moved)
             parameters = moved
-        return parameters, objective, self.comparison.start
+        yield from ()  # mini-batches are rows of their own, which no other fit waits for
+        return parameters, objective, self._initial
 
-    def result(self, best: Iterate, converged: bool) -> SafeFit:
+    @property
+    def _needs_initial_states(self) -> bool:
+        return True
+
+    def result(self, best: Iterate, converged: bool) -> Passes[SafeFit]:
         """Gather what the fit returns; the soft labels are those updated from the best model."""
-        if best.parameters is not self.supervised:
-            _, states = self.problem.run(CertifiedEStep(best.parameters, self._rule), self.comparison.start)
+        if best.parameters is not self.supervised and self.returns_soft_labels:
+            _, states = yield self.problem.request(CertifiedEStep(best.parameters, self._rule), self._initial)
             best = replace(best, states=states)
-        return super().result(best, converged)
+        return (yield from super().result(best, converged))

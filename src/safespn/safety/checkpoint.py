@@ -28,12 +28,15 @@ from safespn.foundation.folder_lock import NAME as LOCK_NAME
 from safespn.foundation.folder_lock import FolderLock
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.rows.blocks import BlockStates
+from safespn.rows.lockstep import Passes
 from safespn.safety.checkpoint_tasks import ReadSoftLabels, RowDigests, WriteSoftLabels
 from safespn.safety.problem import Problem
 from safespn.typing import AnyArray
 
 SHARE_OF_TIME = 0.05
-"""Largest share of its time that a fit spends on saving steps."""
+"""Largest share of its time that a fit spends on saving steps, unless more steps than these would be lost:"""
+MOST_REPEATED = 2
+"""Steps that are lost with an interruption, at most, whatever saving costs."""
 FORMAT = 2
 STEPS_FILE = "steps.safetensors"
 OWN_FOLDER, OWN_FILE = re.compile(r"(step|unfinished)-\d{6,}"), re.compile(r"\d+\.npy")
@@ -63,6 +66,8 @@ class Journal:
         The model that the fit starts from.
     settings : dict
         Plain values that distinguish this fit from others of the same rows.
+    digests : list
+        Hashes of the rows, by :func:`row_digests`.
 
     Raises
     ------
@@ -70,16 +75,22 @@ class Journal:
         If the folder cannot be written or is in use, or holds steps that are damaged or belong to another fit.
     """
 
-    def __init__(self, folder: Path, problem: Problem, supervised: Parameters, settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        problem: Problem,
+        supervised: Parameters,
+        settings: dict[str, Any],
+        digests: list[tuple[int, str]],
+    ) -> None:
         self.folder, self.problem, self.supervised = folder, problem, supervised
         self._origin = _origin(problem, supervised)
         self._steps: list[tuple[Parameters, dict[str, Any]]] = []
         self._numbers: list[int] = []
-        self._written, self._cost, self._fails = time.monotonic(), 0.0, False
+        self._written, self._cost, self._fails, self._last = time.monotonic(), 0.0, False, 0
         self._made_folder = not folder.exists()
         self._lock = self._hold()
         try:
-            digests = sorted(problem.run(RowDigests())[0])
             identity = {"format": FORMAT, "rows": digests, "settings": settings}
             self.identity = json.loads(json.dumps(identity))
             newest = max(self._own_folders("step"), default=None)
@@ -139,12 +150,12 @@ class Journal:
         """Whether the interrupted fit made this step."""
         return number <= len(self._steps) and bool(self._numbers)
 
-    def step(self, number: int, start: BlockStates) -> PastStep:
-        """Return a step of the interrupted fit."""
+    def step(self, number: int, start: BlockStates) -> Passes[PastStep]:
+        """Return a step of the interrupted fit, given the states that it started from."""
         parameters, entry = self._steps[number - 1]
         states: BlockStates = start
         if number in self._numbers:
-            _, states = self.problem.run(ReadSoftLabels(str(self._newest / f"{number}")), start)
+            _, states = yield self.problem.request(ReadSoftLabels(str(self._newest / f"{number}")), start)
         if number == len(self._steps):
             self._numbers = []
         return PastStep(parameters, entry, states)
@@ -153,7 +164,8 @@ class Journal:
         """Note a step, and write all of them down if it is time; ``states`` has the soft labels that must survive."""
         self._steps.append((parameters, entry))
         started = time.monotonic()
-        if self._fails or started - self._written < self._cost / SHARE_OF_TIME:
+        is_soon = started - self._written < self._cost / SHARE_OF_TIME and number < self._last + MOST_REPEATED
+        if self._fails or is_soon:
             return
         target, unfinished = self.folder / f"step-{number:06d}", self.folder / f"unfinished-{number:06d}"
         try:
@@ -174,7 +186,7 @@ class Journal:
             if older != target:
                 _remove(older)
         self._written = time.monotonic()
-        self._cost = self._written - started
+        self._cost, self._last = self._written - started, number
 
     def _write(self, folder: Path, states: dict[int, BlockStates]) -> None:
         for which, of_step in states.items():
@@ -214,6 +226,11 @@ class Journal:
         except (LookupError, TypeError, ValueError, ArithmeticError) as error:
             raise CheckpointError(f"checkpoint {newest}: {file.name} is damaged ({error}); delete it") from error
         self._numbers, self._newest = numbers, newest
+
+
+def row_digests(problem: Problem) -> list[tuple[int, str]]:
+    """Hash the rows, classes and weights of every block."""
+    return sorted(problem.run(RowDigests())[0])
 
 
 def _remove(folder: Path) -> None:

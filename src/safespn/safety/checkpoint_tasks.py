@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class WriteSoftLabels:
     """Write the soft labels of a block to a file in a folder."""
 
     folder: str
+    reads_rows: ClassVar[bool] = False
 
     def __call__(self, structure: Structure, block: RowBlock, state: RowState) -> tuple[None, RowState]:
         np.save(Path(self.folder) / f"{block.number}.npy", state.soft_labels)

@@ -1,4 +1,4 @@
-"""Safety on top of committees: members are fitted one by one, and the certificate is that of the whole.
+"""Safety on top of committees: members are fitted side by side, and the certificate is that of the whole.
 
 A committee's joint density is ``p(x) p(k | x)``. Against the committee of supervised members a row gains the change of
 ``log p(x)`` plus that of ``log p(k | x)``, so that the exact worst case is the gain in density less the most that
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from safespn.safety.method import Method
 from safespn.safety.problem import Problem
 from safespn.safety.report import SafetyReport
 from safespn.safety.tasks import Assessment
-from safespn.typing import FloatArray
+from safespn.typing import FloatArray, IntArray
 
 DRAW_BACK_STEPS = 7
 """Bisections of the share of supervised posteriors."""
@@ -50,20 +50,28 @@ def fit_committee(
     """Fit the members with the unlabelled rows, and certify the committee."""
     supervised = assembly.committee
     is_guarded = method.safety != "none" and method.pessimism == 1
+    # A member without a share in the density has nothing to gain from unlabelled rows that it has not used already:
+    # its posteriors stay as they are, unless no guard is wanted.
+    fitted = [
+        number
+        for number, member in enumerate(supervised.members)
+        if rows.counts[-1] and (member.density_weight > 0 or not is_guarded)
+    ]
+    parameters = [member.parameters for member in supervised.members]
     history: list[dict[str, Any]] = []
-    parameters = []
-    for number, (member, prior) in enumerate(zip(supervised.members, assembly.priors, strict=True)):
-        # A member without a share in the density has nothing to gain from unlabelled rows that it has not used already:
-        # its posteriors stay as they are, unless no guard is wanted.
-        if rows.counts[-1] and (member.density_weight > 0 or not is_guarded):
-            folder = None if checkpoint is None else checkpoint / f"member-{number}"
-            problem = Problem(member.structure, rows, prior)
-            fit = method.fit(problem, member.parameters, None, generator, folder)
-            parameters.append(fit.parameters)
+    if fitted:
+        fits = method.fit_together(
+            [Problem(supervised.members[number].structure, rows, assembly.priors[number]) for number in fitted],
+            [parameters[number] for number in fitted],
+            generator,
+            None if checkpoint is None else [checkpoint / f"member-{number}" for number in fitted],
+            returns_soft_labels=False,
+        )
+        for number, fit in zip(fitted, fits, strict=True):
+            parameters[number] = fit.parameters
             history += [{**entry, "member": number} for entry in fit.history]
+            member = supervised.members[number]
             log(f"member {number} ({member.family}, {member.size}): {len(fit.history)} iterations")
-        else:
-            parameters.append(member.parameters)
     comparison = CommitteeComparison(supervised.with_parameters(parameters), supervised, rows)
     share = comparison.least_share() if is_guarded else 0.0
     assessment = comparison.assess(share)
@@ -114,8 +122,13 @@ class CommitteeComparison:
 
 @dataclass(frozen=True, eq=False)
 class _CommitteeState:
-    """What is kept with the rows of a block: the gain in log density, and log posteriors before and after."""
+    """What is kept of the rows of a block, so that they need not be read again.
 
+    The classes and weights, the gain in log density, and log posteriors after and before.
+    """
+
+    codes: IntArray
+    weights: FloatArray | None
     density_gain: FloatArray
     density: FloatArray
     safe: FloatArray
@@ -141,29 +154,31 @@ class _Compare:
             gain = safe_density - density
         # A row that both make impossible adds nothing.
         gain = np.where(np.isneginf(safe_density) & np.isneginf(density), 0.0, gain)
-        return None, _CommitteeState(gain, density, safe_posterior, posterior)
+        return None, _CommitteeState(block.codes, block.weights, gain, density, safe_posterior, posterior)
 
 
 @dataclass(frozen=True)
 class _Assess:
     share: float
+    reads_rows: ClassVar[bool] = False
 
     def __call__(
         self, structure: Structure, block: RowBlock, state: _CommitteeState
     ) -> tuple[Assessment, _CommitteeState]:
-        weights = np.ones(len(block.codes)) if block.weights is None else block.weights
+        codes = state.codes
+        weights = np.ones(len(codes)) if state.weights is None else state.weights
         posterior, reference = state.log_posterior(self.share), state.supervised
         with np.errstate(invalid="ignore"):
             each = posterior - reference
         each = np.where(np.isneginf(posterior) & np.isneginf(reference), np.inf, each) + state.density_gain[:, None]
-        known = np.nonzero(block.codes >= 0)[0]
+        known = np.nonzero(codes >= 0)[0]
         worst = worst_gains(each)
-        of_labelled = labelled_gains(each[known], block.codes[known])
+        of_labelled = labelled_gains(each[known], codes[known])
         worst[known] = of_labelled
         labels = np.exp(posterior)
-        labels[known] = block.codes[known, None] == np.arange(labels.shape[1])
+        labels[known] = codes[known, None] == np.arange(labels.shape[1])
         at_labels = contrast(posterior, reference, labels) + state.density_gain
-        free = block.is_unlabelled
+        free = codes < 0
         finite = np.isfinite(state.density)
         magnitude = float(np.abs(state.density[finite]) @ weights[finite] + weights.sum())
         return Assessment(
@@ -179,6 +194,7 @@ class _Assess:
 @dataclass(frozen=True)
 class _TakePosteriors:
     share: float
+    reads_rows: ClassVar[bool] = False
 
     def __call__(self, structure: Structure, block: RowBlock, state: _CommitteeState) -> tuple[None, FloatArray]:
-        return None, np.exp(state.log_posterior(self.share))[block.is_unlabelled]
+        return None, np.exp(state.log_posterior(self.share))[state.codes < 0]

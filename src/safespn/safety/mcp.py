@@ -8,6 +8,7 @@ import numpy as np
 
 from safespn.network.structure import Parameters
 from safespn.safety.problem import Comparison, Problem, ProblemSource, SafeFit, ValidationScore
+from safespn.safety.progress import PassMonitor
 from safespn.safety.supervised import STEPS_ON_PARAMETERS, improve
 from safespn.safety.tasks import Assessment, SoftLabelStep
 from safespn.typing import FloatArray
@@ -26,6 +27,7 @@ def fit_mcp(
     max_iter: int = 100,
     tol: float = 1e-5,
     validation_score: ValidationScore | None = None,
+    monitor: PassMonitor | None = None,
 ) -> SafeFit:
     """Alternate some steps on the parameters at fixed soft labels with a projected gradient step on the soft labels.
 
@@ -40,6 +42,8 @@ def fit_mcp(
     validation_score : callable, optional
         Scores parameters on validation rows, higher is better; the best iterate is returned (for the conditional
         likelihood the supervised model if none is better), and the fit stops early.
+    monitor : PassMonitor, optional
+        Told of every iteration.
 
     Returns
     -------
@@ -61,6 +65,8 @@ def fit_mcp(
         value = assessment.contrast
         score = value if validation_score is None else validation_score(parameters)
         history.append(_record(assessment, validation_score, score))
+        if monitor is not None:
+            monitor.tell(iteration, [assessment.worst_case])
         n_without_gain += 1
         if value >= 0 and (validation_score is None or score > best_score):
             best, best_states, best_score, n_without_gain = parameters, states, score, 0

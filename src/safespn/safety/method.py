@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from safespn.foundation.simplex import dirichlet
 from safespn.network.structure import Parameters
-from safespn.safety.certified import fit_certified
+from safespn.rows.lockstep import run_in_lockstep
+from safespn.safety.certified import certified_passes
 from safespn.safety.certified_em import CertifiedEM, StepwiseCertifiedEM
-from safespn.safety.checkpoint import Journal
+from safespn.safety.checkpoint import Journal, row_digests
 from safespn.safety.mcp import fit_mcp
 from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
+from safespn.safety.progress import PassMonitor
 from safespn.safety.proportions import fit_proportion_certified, restricted_worst_case
 from safespn.safety.report import SafetyReport, promises
 from safespn.safety.tasks import Assessment
@@ -53,9 +58,11 @@ class Method:
         if problem.n_unlabelled == 0:
             states = Comparison(problem, supervised, self.conditional).start
             return SafeFit(supervised, states, [], converged=True, fallback=False)
-        # The prior keeps its proportion to the rows: it weighed against the labelled ones, now against all.
-        problem = replace(problem, prior=problem.prior.scaled(problem.total_weight / problem.labelled_weight))
-        pessimism = 0.0 if self.safety == "none" else self.pessimism
+        if self.safety != "mcp" and not self.conditional:
+            folders = None if checkpoint is None else [checkpoint]
+            return self.fit_together([problem], [supervised], generator, folders, validation_score)[0]
+        problem = _with_prior_for_all_rows(problem)
+        monitor = PassMonitor(problem.n_labelled + problem.n_unlabelled, self.max_iter)
         if self.safety == "mcp":
             start = self._start(problem, generator)
             return fit_mcp(
@@ -66,58 +73,89 @@ class Method:
                 validation_score=validation_score,
                 max_iter=self.max_iter,
                 tol=self.tol,
+                monitor=monitor,
             )
-        if not self.conditional:
-            with self._journal(checkpoint, problem, supervised, generator) as journal:
-                em = self._em(problem, supervised, validation_score, generator, journal)
-                fit = fit_certified(em, pessimism=pessimism, max_iter=self.max_iter, tol=self.tol)
-                if journal is not None:
-                    journal.close()
-            return fit
         fit = fit_proportion_certified(
             problem,
             supervised,
             confidence=self.confidence,
-            pessimism=pessimism,
+            pessimism=self._pessimism,
             max_iter=self.max_iter,
             tol=self.tol,
             validation_score=validation_score,
+            monitor=monitor,
         )
         worse = validation_score is not None and validation_score(fit.parameters) < validation_score(supervised)
         if worse and self.safety != "none":
             return replace(fit, parameters=supervised, fallback=True)
         return fit
 
-    def _em(
+    def fit_together(
         self,
-        problem: Problem,
-        supervised: Parameters,
-        validation_score: ValidationScore | None,
+        problems: Sequence[Problem],
+        supervised: Sequence[Parameters],
         generator: np.random.Generator,
-        journal: Journal | None,
+        checkpoints: Sequence[Path] | None = None,
+        validation_score: ValidationScore | None = None,
+        *,
+        returns_soft_labels: bool = True,
+    ) -> list[SafeFit]:
+        """Learn several networks from the same rows by EM: in every pass the rows are read once, for all of them.
+
+        Parameters
+        ----------
+        problems : sequence of Problem
+            With the same rows, some of them unlabelled.
+        supervised : sequence of Parameters
+            Where each network starts.
+        checkpoints : sequence of Path, optional
+            Folder for the steps of each. They are kept until the last network is done.
+        returns_soft_labels : bool
+            Whether the caller needs the row states of the fits.
+        """
+        problems = [_with_prior_for_all_rows(problem) for problem in problems]
+        rows = problems[0].rows
+        monitor = PassMonitor(int(rows.counts.sum()), self.max_iter)
+        with ExitStack() as stack:
+            journals: list[Journal] = []
+            if checkpoints is not None:
+                # Only mini-batches are drawn, so only with them another seed is another fit.
+                drawn = None if self.batch_size is None else str(generator.bit_generator.state)
+                settings = {**asdict(self), "generator": drawn}
+                digests = row_digests(problems[0])
+                for folder, problem, start in zip(checkpoints, problems, supervised, strict=True):
+                    journals.append(stack.enter_context(Journal(folder, problem, start, settings, digests)))
+            options = {"validation_score": validation_score, "returns_soft_labels": returns_soft_labels}
+            ems = [
+                self._em(problem, start, generator, journal=journal, **options)
+                for problem, start, journal in zip_longest(problems, supervised, journals)
+            ]
+            fits = run_in_lockstep(
+                rows,
+                [certified_passes(em, pessimism=self._pessimism, max_iter=self.max_iter, tol=self.tol) for em in ems],
+                lambda: monitor.tell(
+                    max(len(em.history) for em in ems),
+                    # Unguarded fits return the last model, whatever its worst case.
+                    [em.best_worst_case if self._pessimism == 1 else em.position.worst_case for em in ems],
+                ),
+            )
+            for journal in journals:
+                journal.close()
+        for folder in {folder.parent for folder in checkpoints or () if len(problems) > 1}:
+            with suppress(OSError):
+                folder.rmdir()  # if nothing else is in it
+        return fits
+
+    @property
+    def _pessimism(self) -> float:
+        return 0.0 if self.safety == "none" else self.pessimism
+
+    def _em(
+        self, problem: Problem, supervised: Parameters, generator: np.random.Generator, **options: Any
     ) -> CertifiedEM:
         if self.batch_size is None:
-            return CertifiedEM(
-                problem, supervised, n_passes=self.max_iter, validation_score=validation_score, journal=journal
-            )
-        return StepwiseCertifiedEM(
-            problem,
-            supervised,
-            self.batch_size,
-            generator,
-            n_passes=self.max_iter,
-            validation_score=validation_score,
-            journal=journal,
-        )
-
-    def _journal(
-        self, folder: Path | None, problem: Problem, supervised: Parameters, generator: np.random.Generator
-    ) -> AbstractContextManager[Journal | None]:
-        if folder is None:
-            return nullcontext()
-        # Only mini-batches are drawn, so only with them another seed is another fit.
-        drawn = None if self.batch_size is None else str(generator.bit_generator.state)
-        return Journal(folder, problem, supervised, {**asdict(self), "generator": drawn})
+            return CertifiedEM(problem, supervised, n_passes=self.max_iter, **options)
+        return StepwiseCertifiedEM(problem, supervised, self.batch_size, generator, n_passes=self.max_iter, **options)
 
     def _start(self, problem: Problem, generator: np.random.Generator) -> FloatArray | None:
         init = self.soft_label_init
@@ -175,3 +213,8 @@ class Method:
                 contrast=assessment.contrast,
             ),
         )
+
+
+def _with_prior_for_all_rows(problem: Problem) -> Problem:
+    """Keep the prior's proportion to the rows: it weighed against the labelled ones, now against all."""
+    return replace(problem, prior=problem.prior.scaled(problem.total_weight / problem.labelled_weight))

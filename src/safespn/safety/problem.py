@@ -10,7 +10,7 @@ from typing import Any
 from safespn.engine.statistics import Statistics
 from safespn.learning.parameters import Prior
 from safespn.network.structure import Parameters, Structure
-from safespn.rows.blocks import BlockStates, PartitionedRows, Task
+from safespn.rows.blocks import BlockStates, PartitionedRows, PassRequest, Task
 from safespn.safety.tasks import Assess, Assessment, EStep, InitStates, SetSoftLabels, TakeSoftLabels
 from safespn.typing import FloatArray, IntArray
 
@@ -64,6 +64,10 @@ class Problem:
     def run(self, task: Task, states: BlockStates | None = None) -> tuple[Any, BlockStates]:
         """Run a task on every block of the rows."""
         return self.rows.run(task, self.structure, states)
+
+    def request(self, task: Task, states: BlockStates | None = None) -> PassRequest:
+        """Ask for a pass, to be made together with those that others ask for."""
+        return PassRequest(task, self.structure, states)
 
     def soft_labels(self, states: BlockStates) -> Any:
         """Soft labels of the unlabelled rows, shape (n_unlabelled, n_classes); a lazy array for rows in Dask."""

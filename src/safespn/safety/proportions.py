@@ -20,6 +20,7 @@ from scipy.optimize import linprog
 from safespn.foundation.posteriors import gains
 from safespn.network.structure import Parameters
 from safespn.safety.problem import Comparison, Problem, ProblemSource, SafeFit, ValidationScore
+from safespn.safety.progress import PassMonitor
 from safespn.safety.supervised import STEPS_ON_PARAMETERS, improve
 from safespn.safety.tasks import Posteriors, UnlabelledWeights
 from safespn.typing import FloatArray, IntArray
@@ -117,12 +118,13 @@ def fit_proportion_certified(
     max_iter: int = 30,
     tol: float = 1e-5,
     validation_score: ValidationScore | None = None,
+    monitor: PassMonitor | None = None,
 ) -> SafeFit:
     """Learn class posteriors that beat the supervised ones for every labelling with plausible class proportions.
 
     The worst soft labels so far are averaged (fictitious play), L-BFGS steps follow, and the iterate with the
     best exact restricted worst case is kept; the supervised model is returned when none is positive. ``max_iter``
-    counts the steps on the parameters.
+    counts the steps on the parameters, of which the ``monitor`` is told.
     """
     comparison = Comparison(problem, supervised, conditional=True)
     parameters, best, best_value = supervised, supervised, 0.0
@@ -144,6 +146,8 @@ def fit_proportion_certified(
             history[-1]["validation_score"] = validation_score(parameters)
         if value > best_value or pessimism < 1:
             best, best_value, best_states = parameters, value, states
+        if monitor is not None:
+            monitor.tell(min(iteration * STEPS_ON_PARAMETERS, max_iter), [best_value])
         if iteration > 5 and abs(value - history[-2]["worst_case"]) < tol * problem.total_weight:
             converged = True
             break

@@ -55,13 +55,16 @@ class LargeTable(TrainingTable):
         The rows that decided the types of columns.
     sampled_rows : array of shape (n_sampled,)
         Their numbers in the file, counted from 0.
+    folder : Path
+        For temporary files, and the caller's to delete.
     copy : Path, optional
-        A Parquet file of the features that is read instead, and that is the caller's to delete.
+        A Parquet file of the features in it that is read instead.
     """
 
     blocks: list[range]
     sample: TrainingTable
     sampled_rows: IntArray
+    folder: Path
     copy: Path | None = None
 
     @property
@@ -105,6 +108,7 @@ class _Reader:
     file: TableFile
     types: list[ColumnType]
     choices: ColumnChoices
+    stamp: tuple[int, int]
 
     @property
     def names(self) -> list[str]:
@@ -119,6 +123,8 @@ class _Reader:
     def frames(self, source: str, rows: IntArray) -> Iterator[pd.DataFrame]:
         """Read some rows a chunk at a time; ``source`` is named in errors."""
         done = 0
+        if stamp_of(self.file) != self.stamp:
+            raise TableError(f"{source}: the file changed during the fit; fit again when it is complete")
         for chunk in self.file.chunks(self.names, rows=rows):
             length = len(next(iter(chunk.values())))
             cells = look_at(self.file, chunk, self.choices, rows[done : done + length])
@@ -187,6 +193,7 @@ def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folde
         If nothing can be learned from it.
     """
     source = str(file.path)
+    stamp = stamp_of(file)
     choices = checked_choices(choices, target, file)
     parts = [labels_of(file, chunk[target], target, choices) for chunk in file.chunks([target])]
     if not parts:
@@ -196,7 +203,7 @@ def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folde
     rows = _draw(labels, SAMPLE_ROWS, seed)
     names = [name for name in file.names if name != target]
     sample = decided_table(file, target, file.read(names, rows), labels[rows], choices, rows)
-    reader = _Reader(file, sample.columns, choices)
+    reader = _Reader(file, sample.columns, choices, stamp)
     size = max(1, min(ROWS_PER_BLOCK, CELLS_PER_BLOCK // len(reader.names)))
     blocks, copy = divide(file.row_groups, size), None
     read: _Reader | _Copy = reader
@@ -217,8 +224,15 @@ def read_large_table(file: TableFile, target: str, choices: ColumnChoices, folde
         blocks=blocks,
         sample=sample,
         sampled_rows=rows,
+        folder=folder,
         copy=copy,
     )
+
+
+def stamp_of(file: TableFile) -> tuple[int, int]:
+    """What changes when a file is written: its time, in nanoseconds, and its size, in bytes."""
+    found = file.content.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def _needs_copy(file: TableFile, sample: TrainingTable, size: int) -> bool:
