@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 
-from safespn.class_networks.candidate import Settings
+from safespn.class_networks.candidate import NetworkSettings
 from safespn.class_networks.families import FAMILIES
 from safespn.class_networks.folds import draw_folds
 from safespn.class_networks.labelled_table import LabelledTable
 
-SETTINGS = Settings(relative_floor=1e-4, pseudo_rows=0.3, max_depth=None, univariate=False, n_jobs=1)
+SETTINGS = NetworkSettings(relative_floor=1e-4, pseudo_rows=0.3, max_depth=None, univariate=False, n_jobs=1)
 SOURCES = {
     f"{family}-{source.__module__.rpartition('.')[2]}": source
     for family, sources in FAMILIES.items()

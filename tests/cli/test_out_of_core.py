@@ -344,7 +344,7 @@ def test_a_file_that_changes_during_the_fit_is_refused(refused, tmp_path, monkey
         return original(*arguments)
 
     monkeypatch.setattr(large, "divide", divided)
-    arguments = ("fit", path, "-t", "outcome", "-o", tmp_path / "m", "--out-of-core", "--quiet", *ONE_NETWORK)
+    arguments = ("fit", path, "-t", "outcome", "-o", tmp_path / "m", "--out-of-core", "--quiet", *ONE_FIT)
     refused(*arguments, words=("t.parquet", "the file changed during the fit; fit again when it is complete"))
 
 
@@ -356,7 +356,7 @@ def test_a_full_disk_is_told_in_one_line_and_nothing_is_left(refused, tmp_path, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    arguments = ("fit", path, "-t", "outcome", "-o", tmp_path / "m", "--out-of-core", "--quiet", *ONE_NETWORK)
+    arguments = ("fit", path, "-t", "outcome", "-o", tmp_path / "m", "--out-of-core", "--quiet", *ONE_FIT)
     refused(*arguments, words=("scratch", "No space left on device; make room, or choose a folder on a larger disk"))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from safespn.class_networks.candidate import Candidate, ClassNetwork, Settings
+from safespn.class_networks.candidate import Candidate, ClassNetwork, NetworkSettings
 from safespn.class_networks.committee import Committee, Member
 from safespn.class_networks.families import all_candidates
 from safespn.class_networks.folds import Folds, draw_folds
@@ -39,7 +39,12 @@ class Assembly:
 
 
 def assemble(
-    table: LabelledTable, families: Sequence[str], settings: Settings, generator: np.random.Generator, *, single: bool
+    table: LabelledTable,
+    families: Sequence[str],
+    settings: NetworkSettings,
+    generator: np.random.Generator,
+    *,
+    single: bool,
 ) -> Assembly:
     """Learn a committee of some families.
 

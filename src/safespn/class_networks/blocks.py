@@ -15,7 +15,7 @@ from operator import add
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings, compiled
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compiled
 from safespn.class_networks.copies import block_root, copies, pseudo_data_prior
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -83,7 +83,7 @@ SHRUNKEN_CENTROIDS = (1.0, 5.0, 25.0)
 
 
 def candidates(
-    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+    table: LabelledTable, folds: Folds, settings: NetworkSettings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
     """Yield blocks of every kind."""
     start = _network_of_all_rows(table, settings)
@@ -115,7 +115,7 @@ def _target(table: LabelledTable, blocks: Sequence[MultivariateGaussian], ridge:
     return np.asarray((1 - ridge) * covariance + ridge * np.diag(np.diag(covariance)))
 
 
-def _network_of_all_rows(table: LabelledTable, settings: Settings) -> Node:
+def _network_of_all_rows(table: LabelledTable, settings: NetworkSettings) -> Node:
     n_real = len(table.real_columns)
     is_wide = n_real > min(MOST_COLUMNS, len(table.cells) / 3)
     block_size = COLUMNS_PER_BLOCK if is_wide else max(n_real, 1)
@@ -142,7 +142,7 @@ class ClassCopies:
     prior: Prior
 
     @classmethod
-    def of(cls, table: LabelledTable, root: Node, settings: Settings, shared: bool) -> ClassCopies:
+    def of(cls, table: LabelledTable, root: Node, settings: NetworkSettings, shared: bool) -> ClassCopies:
         structure, start = compiled(copies(root, table.n_classes, tied=shared))
         pseudo_data = pseudo_data_prior(structure, start, table.cells, settings.pseudo_rows, table.weights)
         leaves = LeafPrior(table.variance_floor(settings.relative_floor), CATEGORY_PRIOR)

@@ -17,7 +17,7 @@ CATEGORY_PRIOR = 0.1
 
 
 @dataclass(frozen=True)
-class Settings:
+class NetworkSettings:
     """What users decide about class networks; see :class:`safespn.SafeSPNClassifier`.
 
     Parameters

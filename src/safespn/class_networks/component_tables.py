@@ -21,7 +21,7 @@ LABEL_PSEUDO_ROWS = 0.3
 SPREAD_PSEUDO_ROWS = 0.03
 """The same where labels spread: unlabelled rows would multiply them."""
 PROPORTION_STEPS = 5
-SMALLEST_PROBABILITY = 1e-12
+SMALLEST_TABLE_ENTRY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +78,13 @@ def tables_by_spreading(responsibilities: Responsibilities, weights: FloatArray)
     overlap = responsibilities.overlap
     total = labels.sum(axis=1) + overlap.sum(axis=1)
     tables = np.linalg.solve(np.diag(total) - overlap, labels)
-    tables = np.maximum(tables, SMALLEST_PROBABILITY)
+    tables = np.maximum(tables, SMALLEST_TABLE_ENTRY)
     # Spreading inflates large clusters: bring the mean prediction back to the labelled class proportions.
     target = _class_counts(responsibilities, weights).sum(axis=0) + 0.5
     for _ in range(PROPORTION_STEPS):
         tables = tables / tables.sum(axis=1, keepdims=True)
         tables = tables * (target / target.sum() / np.maximum(responsibilities.shares @ tables, 1e-9))
-    tables = np.maximum(tables / tables.sum(axis=1, keepdims=True), SMALLEST_PROBABILITY)
+    tables = np.maximum(tables / tables.sum(axis=1, keepdims=True), SMALLEST_TABLE_ENTRY)
     return np.asarray(tables)
 
 

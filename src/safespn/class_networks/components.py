@@ -17,7 +17,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
-from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings, compiled
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compiled
 from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading, tables_from_labels
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
@@ -55,7 +55,7 @@ Fill = Callable[[Responsibilities, FloatArray], FloatArray]
 
 
 def candidates(
-    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+    table: LabelledTable, folds: Folds, settings: NetworkSettings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
     """Yield mixtures of every size that the rows allow, with tables from the labels alone and from all rows."""
     for size in SIZES:
@@ -114,7 +114,7 @@ def over_shared_components(components: Sequence[Node], joint: FloatArray) -> Nod
     return Sum(classes, of_class / of_class.sum())
 
 
-def learn_mixture(table: LabelledTable, size: int, settings: Settings, seed: int) -> Mixture:
+def learn_mixture(table: LabelledTable, size: int, settings: NetworkSettings, seed: int) -> Mixture:
     """Learn components from all rows by EM, starting from k-means."""
     root = Sum([independent_columns(table, range(table.n_columns)) for _ in range(size)], [1 / size] * size)
     structure, start = compiled(root)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from safespn.class_networks.blocks import ClassCopies
-from safespn.class_networks.candidate import Candidate, Settings
+from safespn.class_networks.candidate import Candidate, NetworkSettings
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
 from safespn.learning.parameters import Prior
@@ -15,7 +15,7 @@ from safespn.structure_learning import learn_spn
 
 
 def candidates(
-    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+    table: LabelledTable, folds: Folds, settings: NetworkSettings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
     """Yield the copied network."""
     spn = learn_spn(

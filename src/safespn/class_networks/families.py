@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from safespn.class_networks import blocks, components, deep, forest, propagation
-from safespn.class_networks.candidate import Candidate, Settings
+from safespn.class_networks.candidate import Candidate, NetworkSettings
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
 
-Candidates = Callable[[LabelledTable, Folds, Settings, np.random.Generator], Iterator[Candidate]]
+Candidates = Callable[[LabelledTable, Folds, NetworkSettings, np.random.Generator], Iterator[Candidate]]
 
 FAMILIES: dict[str, tuple[Candidates, ...]] = {
     "blocks": (blocks.candidates,),
@@ -27,7 +27,7 @@ def all_candidates(
     families: Sequence[str],
     table: LabelledTable,
     folds: Folds,
-    settings: Settings,
+    settings: NetworkSettings,
     generator: np.random.Generator,
 ) -> list[Candidate]:
     """Learn the candidates of some families."""

@@ -19,7 +19,7 @@ import numpy as np
 import sklearn
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from safespn.class_networks.candidate import Candidate, ClassNetwork, Settings, compiled
+from safespn.class_networks.candidate import Candidate, ClassNetwork, NetworkSettings, compiled
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -40,7 +40,7 @@ FEWEST_ROWS_FOR_LEAVES = 40
 
 
 def candidates(
-    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+    table: LabelledTable, folds: Folds, settings: NetworkSettings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
     """Yield a forest of each kind."""
     ranks = _Ranks(table)
@@ -200,7 +200,7 @@ class _Forest:
     def _is_leaf(self) -> BoolArray:
         return np.asarray(self.left < 0)
 
-    def network(self, settings: Settings) -> ClassNetwork:
+    def network(self, settings: NetworkSettings) -> ClassNetwork:
         """Make a class network: each class a sum over the trees, with box probabilities of its own.
 
         Columns that no tree tests are the same sub-network for all classes and trees: in wide tables, nearly all.

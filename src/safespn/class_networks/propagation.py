@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import softmax, xlogy
 
-from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, Settings
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings
 from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading
 from safespn.class_networks.components import MOST_LEAVES, SharedComponents, cluster, connect
 from safespn.class_networks.folds import Folds
@@ -42,7 +42,7 @@ SMALLEST_STATE = 1e-9
 
 
 def candidates(
-    table: LabelledTable, folds: Folds, settings: Settings, generator: np.random.Generator
+    table: LabelledTable, folds: Folds, settings: NetworkSettings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
     """Yield propagating components of each shape, size and overlap."""
     shapes: dict[str, FloatArray | None] = {"propagating components": None}
@@ -165,7 +165,7 @@ class _Cells:
             return float(np.exp(low))
         return float(np.exp(brentq(excess, low, high, xtol=0.05))) if excess(high) > 0 else float(np.exp(high))
 
-    def connected(self, width: float, settings: Settings, tables: FloatArray) -> ClassNetwork:
+    def connected(self, width: float, settings: NetworkSettings, tables: FloatArray) -> ClassNetwork:
         """Make a class network; ``tables`` has p(y | c), shape (n_components, n_classes)."""
         components = self.components(width)
         floors = self.table.variance_floor(settings.relative_floor)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from safespn.foundation.posteriors import log_posterior
 from safespn.typing import FloatArray, IntArray
 
 LARGEST_LOG_TEMPERATURE = 6.0
@@ -24,26 +25,25 @@ SMALLEST_WEIGHT = 0.02
 """Members that count for less are dropped."""
 
 
-def log_tempered(log_posterior: FloatArray, temperature: float) -> FloatArray:
-    """Log posteriors flattened (above one) or sharpened (below one), shape (n_rows, n_classes)."""
-    scaled = (log_posterior - log_posterior.max(axis=1, keepdims=True)) / temperature
-    return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True)))
+def log_tempered(joint: FloatArray, temperature: float) -> FloatArray:
+    """Log posteriors of a class joint flattened (above one) or sharpened (below one), shape (n_rows, n_classes)."""
+    return log_posterior(joint / temperature)
 
 
-def choose_temperature(log_posterior: FloatArray, codes: IntArray, weights: FloatArray, usual: float) -> float:
+def choose_temperature(joint: FloatArray, codes: IntArray, weights: FloatArray, usual: float) -> float:
     """Temperature at which left-out labels are most probable.
 
     Parameters
     ----------
-    log_posterior : array of shape (n_left_out, n_classes)
-        Up to a constant per row.
+    joint : array of shape (n_left_out, n_classes)
+        Class joint, or log posteriors, of left-out rows.
     usual : float
         Temperature that the prior is centred at.
     """
     rows = np.arange(len(codes))
 
     def loss(log_temperature: float) -> float:
-        posterior = log_tempered(log_posterior, np.exp(log_temperature))
+        posterior = log_tempered(joint, np.exp(log_temperature))
         far = (log_temperature - np.log(usual)) / LOG_TEMPERATURE_WIDTH
         penalty = 0.5 * (DEGREES_OF_FREEDOM + 1) * np.log1p(far**2 / DEGREES_OF_FREEDOM)
         return float(penalty - weights @ np.maximum(posterior[rows, codes], LOWEST_LOG_PROBABILITY))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from safespn.class_networks.candidate import Settings as NetworkSettings
+from safespn.class_networks.candidate import NetworkSettings
 from safespn.class_networks.families import AUTO, FAMILIES
 from safespn.decisions import RULES
 from safespn.safety.method import Method

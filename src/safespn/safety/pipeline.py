@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from safespn.class_networks.assembly import Assembly, assemble
-from safespn.class_networks.candidate import Settings as NetworkSettings
+from safespn.class_networks.candidate import NetworkSettings
 from safespn.class_networks.committee import Committee
 from safespn.class_networks.labelled_table import LabelledTable
 from safespn.engine.bound import bind
