@@ -47,7 +47,7 @@ def test_evaluate(tmp_path):
     patients(150, 100).to_csv(tmp_path / "t.csv", index=False)
     done = call("evaluate", "t.csv", "-t", "outcome", "--labelled", 10, "--trials", 1, *ONE_NETWORK, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "1 trials, 20 test rows each" in done.stdout
+    assert "1 trial, scored on at least 20 labelled rows each" in done.stdout
 
 
 def test_a_mistake_is_one_line_and_status_2(tmp_path):

@@ -96,7 +96,8 @@ def _sizes(text: str) -> list[int]:
 def _tables(evaluation: Evaluation) -> list[Table]:
     """Accuracies and log losses: a line for each model, a column for each number of labels."""
     points = evaluation.points
-    title = f"{evaluation.n_trials} trials, scored on at least {evaluation.n_test} labelled rows each"
+    trials = "1 trial" if evaluation.n_trials == 1 else f"{evaluation.n_trials} trials"
+    title = f"{trials}, scored on at least {evaluation.n_test} labelled rows each"
     accuracy, log_loss = Table("accuracy", title=title, title_justify="left"), Table("log loss")
     for point in points:
         for table in (accuracy, log_loss):
