@@ -6,6 +6,7 @@ import pytest
 from safespn.class_networks.blocks import COLUMNS_PER_BLOCK
 from safespn.class_networks.copies import block_root
 from safespn.class_networks.folds import draw_folds
+from safespn.class_networks.weighing import log_tempered
 from safespn.network.leaves import MultivariateGaussian
 from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import walk
@@ -56,3 +57,20 @@ def test_a_diagonal_target_needs_no_matrix_of_all_columns():
     diagonal = np.array([1.0, 2, 3, 4])
     whole = LeafPrior(covariance_target=np.diag(diagonal)).covariance_target_of(columns)
     np.testing.assert_array_equal(LeafPrior(covariance_target=diagonal).covariance_target_of(columns), whole)
+
+
+@pytest.mark.parametrize("n_labels", [2, 6])
+def test_meaningless_labels_are_not_predicted(n_labels):
+    """A class that loses one of two labels must not be recognised by what is left of it."""
+    losses = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        codes = np.where(np.arange(200) < 8 * n_labels, np.arange(200) % 8, -1)
+        table = labelled_table(rng.normal(size=(200, 6)), codes)
+        folds = draw_folds(table, rng)
+        of_label = [
+            log_tempered(each.left_out, 4.0)[np.arange(len(folds.left_out)), folds.codes[folds.left_out]].mean()
+            for each in learn("blocks-blocks", table, folds)
+        ]
+        losses.append(-max(of_label))
+    assert np.mean(losses) > 0.95 * np.log(8)

@@ -48,6 +48,16 @@ def test_posteriors_are_averaged_and_densities_mixed():
     np.testing.assert_allclose(np.exp(posterior), expected)
 
 
+def test_the_average_is_sharpened_by_its_own_temperature():
+    density, average = Committee(two_members()).evaluate(CELLS)
+    sharpened = Committee(two_members(), temperature=0.5)
+    np.testing.assert_allclose(sharpened.evaluate(CELLS)[0], density)
+    squares = np.exp(average) ** 2
+    np.testing.assert_allclose(np.exp(sharpened.evaluate(CELLS)[1]), squares / squares.sum(axis=1, keepdims=True))
+    kept = sharpened.with_parameters([member.parameters for member in sharpened.members])
+    assert kept.temperature == 0.5
+
+
 def test_the_described_density_has_a_child_per_class():
     committee = Committee(two_members())
     root = committee.describe()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from safespn.class_networks import component_tables
-from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading, tables_from_labels
+from safespn.class_networks.component_tables import Responsibilities, spread_tables
 from safespn.class_networks.folds import draw_folds
 from tests.class_networks.tables import labelled_table
 
@@ -20,23 +19,13 @@ def problem(n_rows=60, n_components=6, n_labelled=9):
     return table, folds, generator.dirichlet(np.full(n_components, 0.3), size=len(table.cells))
 
 
-def test_tables_from_labels_by_hand():
-    table, folds, _ = problem(n_rows=12, n_labelled=3)
-    responsibilities = np.eye(2)[np.arange(12) % 2]
-    tables = tables_from_labels(Responsibilities(table, folds, responsibilities), folds.weights)
-    for component in (0, 1):
-        mine = folds.codes[responsibilities[folds.rows, component] == 1]
-        counts = np.bincount(mine, minlength=3) + component_tables.LABEL_PSEUDO_ROWS / 3
-        np.testing.assert_allclose(tables[component], counts / counts.sum())
-
-
 def test_spreading_ends_where_em_ends(monkeypatch):
     monkeypatch.setattr(component_tables, "PROPORTION_STEPS", 0)
     table, folds, responsibilities = problem()
-    solved = tables_by_spreading(Responsibilities(table, folds, responsibilities), folds.weights)
+    solved = spread_tables(Responsibilities(table, folds, responsibilities), folds.weights)
     indicators = (folds.codes[:, None] == np.arange(3)) * folds.weights[:, None]
     proportions = (indicators.sum(axis=0) + 1) / (indicators.sum() + 3)
-    labels = responsibilities[folds.rows].T @ indicators + component_tables.SPREAD_PSEUDO_ROWS * proportions
+    labels = responsibilities[folds.rows].T @ indicators + component_tables.PSEUDO_ROWS * proportions
     tables = np.full((6, 3), 1 / 3)
     for _ in range(5000):
         posterior = responsibilities @ tables
@@ -48,18 +37,17 @@ def test_spreading_ends_where_em_ends(monkeypatch):
 
 def test_the_mean_prediction_has_the_labelled_proportions():
     table, folds, responsibilities = problem()
-    tables = tables_by_spreading(Responsibilities(table, folds, responsibilities), folds.weights)
+    tables = spread_tables(Responsibilities(table, folds, responsibilities), folds.weights)
     mean = table.weights @ responsibilities @ tables / table.weights.sum()
     np.testing.assert_allclose(mean, 1 / 3, atol=0.02)
 
 
-@pytest.mark.parametrize("fill", [tables_from_labels, tables_by_spreading])
-def test_left_out_labels_leave_no_trace(fill):
+def test_left_out_labels_leave_no_trace():
     table, folds, responsibilities = problem()
     weights = folds.kept_weights(0)
     other = table.codes.copy()
     out = folds.rows[folds.number == 0]
     other[out] = (other[out] + 1) % 3
     changed = type(folds)(folds.rows, other[folds.rows], folds.weights, folds.number)
-    with_labels = fill(Responsibilities(table, folds, responsibilities), weights)
-    np.testing.assert_array_equal(with_labels, fill(Responsibilities(table, changed, responsibilities), weights))
+    one, other = (spread_tables(Responsibilities(table, each, responsibilities), weights) for each in (folds, changed))
+    np.testing.assert_array_equal(one, other)

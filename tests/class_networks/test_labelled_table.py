@@ -48,3 +48,29 @@ def test_the_design_matrix_standardises_numbers_and_spreads_states():
     # Rows that differ in their state are as far apart as rows that differ by one standard deviation.
     states = np.unique(design.scaled[:, 1:], axis=0)
     np.testing.assert_allclose(np.sum((states[1] - states[2]) ** 2), 1)
+
+
+def test_a_cell_far_outside_does_not_set_the_scale():
+    rng = np.random.default_rng(0)
+    cells = np.column_stack([rng.normal(size=300), rng.normal(size=300), rng.integers(2, size=300), np.arange(300) < 1])
+    cells[5, 1] = np.nan
+    plain = labelled_table(cells, np.arange(300) % 2, n_states=[0, 0, 2, 0])
+    np.testing.assert_array_equal(plain.winsorised, plain.cells)
+    cells[7, 1] = 1e6
+    table = labelled_table(cells, np.arange(300) % 2, n_states=[0, 0, 2, 0])
+    moved = (table.winsorised != table.cells) & ~np.isnan(table.cells)
+    assert moved.sum() == 1
+    assert table.cells[moved] == 1e6
+    assert table.variance[1] < 50 * plain.variance[1]
+    np.testing.assert_array_equal(table.variance[[0, 2, 3]], plain.variance[[0, 2, 3]])
+    assert np.abs(table.design.values).max() < 30
+
+
+def test_weights_count_where_cells_are_winsorised():
+    cells = np.append(np.linspace(0, 1, 40), 1e3)[:, None]
+    weights = np.append(np.full(40, 3.0), 1.0)
+    codes = np.arange(41) % 2
+    weighted = labelled_table(cells, codes, weights=weights)
+    repeated = np.repeat(np.arange(41), weights.astype(int))
+    np.testing.assert_array_equal(weighted.winsorised, labelled_table(cells[repeated], codes[repeated]).winsorised)
+    assert weighted.winsorised.max() < 1e3

@@ -87,8 +87,8 @@ def test_a_family_does_not_win_by_number():
 
 
 def test_members_that_hardly_count_are_dropped_and_the_rest_sum_to_one():
-    sure = np.log(np.tile([0.95, 0.05], (200, 1)))
-    wrong = np.log(np.tile([0.05, 0.95], (200, 1)))
-    shares = weigh_within_families([sure, wrong], ["a", "b"], np.zeros(200, dtype=int), np.ones(200))
+    sure = np.log(np.tile([0.95, 0.05], (400, 1)))
+    wrong = np.log(np.tile([0.05, 0.95], (400, 1)))
+    shares = weigh_within_families([sure, wrong], ["a", "b"], np.zeros(400, dtype=int), np.ones(400))
     np.testing.assert_allclose(shares, [1, 0])
     assert SMALLEST_WEIGHT > 0

@@ -10,6 +10,7 @@ import numpy as np
 from safespn.answers.mixtures import MixturePosteriors, mixture_of
 from safespn.answers.votes import votes_of
 from safespn.class_networks.committee import Committee, Member, log_average
+from safespn.class_networks.weighing import log_tempered
 from safespn.typing import BoolArray, FloatArray
 
 SubsetPosteriors = Callable[[FloatArray, BoolArray], FloatArray]
@@ -69,14 +70,16 @@ class CommitteePosteriors:
             for member, posteriors in members[1:]:
                 result += np.exp(posteriors(cells, subsets)) * member.weight
             result = self._log(result, cells, subsets)
+        elif self._committee.temperature != 1:
+            result = log_tempered(result, self._committee.temperature)
         if self._reference is not None:
             result = log_average(result, self._reference(cells, subsets), self._committee.drawn_back)
         return np.asarray(result)
 
     def _log(self, posterior: FloatArray, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        """Log of averaged posteriors; those that are too small for numbers are averaged as logs."""
+        """Log of averaged posteriors, tempered; those that are too small for numbers are averaged as logs."""
         is_small = (posterior < SMALLEST_POSTERIOR).any(axis=2)
-        result = np.log(np.maximum(posterior, SMALLEST_POSTERIOR))
+        result = log_tempered(np.log(np.maximum(posterior, SMALLEST_POSTERIOR)), self._committee.temperature)
         if is_small.any():
             subset, row = np.nonzero(is_small)
             known = np.where(subsets[subset], cells[row], np.nan)

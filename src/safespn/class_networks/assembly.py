@@ -15,6 +15,7 @@ from safespn.class_networks.folds import Folds, draw_folds
 from safespn.class_networks.labelled_table import LabelledTable
 from safespn.class_networks.weighing import (
     LOWEST_LOG_PROBABILITY,
+    USUAL_COMMITTEE_TEMPERATURE,
     choose_temperature,
     log_tempered,
     mixture_weights,
@@ -63,24 +64,28 @@ def assemble(
             stacklevel=2,
         )
     candidates = all_candidates(families, table, folds, settings, generator)
-    chosen = _single(candidates, folds) if single else _weighed(candidates, folds)
+    chosen, temperature = (_single if single else _weighed)(candidates, folds)
     networks = [candidate.build() for candidate, *_ in chosen]
     members = [_member(network, *each) for network, each in zip(networks, chosen, strict=True)]
     for_density = np.array([network.for_density for network in networks])
-    return Assembly(_with_densities(members, for_density, table), tuple(network.prior for network in networks))
+    committee = replace(_with_densities(members, for_density, table), temperature=temperature)
+    return Assembly(committee, tuple(network.prior for network in networks))
 
 
 Choice = tuple[Candidate, float, float, float]
 """A candidate, its weight, its temperature and its log loss on left-out labels."""
 
 
-def _weighed(candidates: Sequence[Candidate], folds: Folds) -> list[Choice]:
-    """Temperatures and weights by left-out labels; without any, temperature one and equal weights for all families."""
+def _weighed(candidates: Sequence[Candidate], folds: Folds) -> tuple[list[Choice], float]:
+    """Temperatures and weights by left-out labels, and the temperature of their average.
+
+    Without left-out labels, temperatures are one and all families have equal weights.
+    """
     groups = [candidate.group for candidate in candidates]
     out = folds.left_out
     if len(out) == 0:
         equal = [1 / len(set(groups)) / groups.count(group) for group in groups]
-        return [(candidate, weight, 1.0, np.nan) for candidate, weight in zip(candidates, equal, strict=True)]
+        return [(candidate, weight, 1.0, np.nan) for candidate, weight in zip(candidates, equal, strict=True)], 1.0
     codes, weights = folds.codes[out], folds.weights[out]
     temperatures = [
         choose_temperature(candidate.left_out, codes, weights, candidate.usual_temperature) for candidate in candidates
@@ -90,17 +95,22 @@ def _weighed(candidates: Sequence[Candidate], folds: Folds) -> list[Choice]:
         for candidate, temperature in zip(candidates, temperatures, strict=True)
     ]
     shares = weigh_within_families(posteriors, groups, codes, weights)
+    average = np.log(np.tensordot(shares, np.exp(posteriors), axes=1))
+    temperature = choose_temperature(average, codes, weights, USUAL_COMMITTEE_TEMPERATURE)
     return [
-        (candidate, float(share), temperature, _log_loss(posterior, folds))
-        for candidate, share, temperature, posterior in zip(candidates, shares, temperatures, posteriors, strict=True)
+        (candidate, float(share), own_temperature, _log_loss(posterior, folds))
+        for candidate, share, own_temperature, posterior in zip(
+            candidates, shares, temperatures, posteriors, strict=True
+        )
         if share > 0
-    ]
+    ], temperature
 
 
-def _single(candidates: Sequence[Candidate], folds: Folds) -> list[Choice]:
+def _single(candidates: Sequence[Candidate], folds: Folds) -> tuple[list[Choice], float]:
+    """Choose the network with the lowest log loss on left-out labels, at temperature one."""
     losses = [_log_loss(log_tempered(candidate.left_out, 1.0), folds) for candidate in candidates]
     best = int(np.argmin(losses)) if len(folds.left_out) else 0
-    return [(candidates[best], 1.0, 1.0, losses[best])]
+    return [(candidates[best], 1.0, 1.0, losses[best])], 1.0
 
 
 def _log_loss(log_posterior: FloatArray, folds: Folds) -> float:

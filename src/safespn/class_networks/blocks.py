@@ -78,6 +78,9 @@ WIDE_PULLS = tuple(
     for name, rows in (("weak", 0.2), ("medium", 1.0), ("strong", 5.0))
 )
 """For several blocks. The covariance of all rows mostly tells the classes apart there, and is no target."""
+LABELS_FOR_OWN_COVARIANCES = 5.0
+"""Fewest labels per class. A class that loses one of two has a wider covariance than the others: a left-out row would
+be recognised by that, and own covariances look better than they are."""
 SHRUNKEN_CENTROIDS = (1.0, 5.0, 25.0)
 """Pseudo-rows per class for tables without a block."""
 
@@ -93,7 +96,12 @@ def candidates(
             copied = ClassCopies.of(table, start, replace(settings, pseudo_rows=pseudo_rows), shared=False)
             yield copied.candidate("blocks", folds, f"independent columns, {pseudo_rows:g} pseudo-rows", Prior())
         return
-    pulls = PULLS if len(blocks) == 1 else WIDE_PULLS
+    labels_per_class = table.class_weights.sum() / table.n_classes
+    pulls = [
+        pull
+        for pull in (PULLS if len(blocks) == 1 else WIDE_PULLS)
+        if pull.shared or labels_per_class >= LABELS_FOR_OWN_COVARIANCES
+    ]
     for shared in (True, False):
         of_kind = [pull for pull in pulls if pull.shared == shared]
         if not of_kind:
@@ -119,7 +127,7 @@ def _network_of_all_rows(table: LabelledTable, settings: NetworkSettings) -> Nod
     n_real = len(table.real_columns)
     is_wide = n_real > min(MOST_COLUMNS, len(table.cells) / 3)
     block_size = COLUMNS_PER_BLOCK if is_wide else max(n_real, 1)
-    structure, parameters = compiled(block_root(table.cells, table.n_states, block_size=block_size))
+    structure, parameters = compiled(block_root(table.winsorised, table.n_states, block_size=block_size))
     leaves = LeafPrior(table.variance_floor(settings.relative_floor), CATEGORY_PRIOR)
     if is_wide:
         leaves = replace(leaves, covariance_prior=float(block_size), covariance_target=table.variance)
@@ -127,7 +135,7 @@ def _network_of_all_rows(table: LabelledTable, settings: NetworkSettings) -> Nod
     with warnings.catch_warnings():
         # With many missing cells a few steps may not suffice, and need not: this is a starting point.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        source = TableSource(structure, table.cells, weights=table.weights, n_jobs=settings.n_jobs)
+        source = TableSource(structure, table.winsorised, weights=table.weights, n_jobs=settings.n_jobs)
         fit = fit_em(source, parameters, prior=prior, max_iter=20)
     return describe(structure, fit.parameters)
 

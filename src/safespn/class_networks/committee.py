@@ -3,10 +3,11 @@
 The joint density of a row and its class is ``p(x) p(k | x)`` with::
 
     p(x)     = sum_j density_weight_j * p_j(x)
-    p(k | x) = sum_j weight_j * p_j(k | x) ** (1 / temperature_j), normalised within each member
+    p(k | x) = (sum_j weight_j * p_j(k | x) ** (1 / temperature_j)) ** (1 / temperature)
 
-Averaging posteriors predicts better than any one member, and better than the posteriors of the mixture of densities, in
-which the member with the highest density would decide alone.
+where every power is normalised over the classes. Averaging posteriors predicts better than any one member, and better
+than the posteriors of the mixture of densities, in which the member with the highest density would decide alone. An
+average of well calibrated members that differ is too flat: the temperature of the whole sharpens it.
 """
 
 from __future__ import annotations
@@ -150,11 +151,14 @@ class Committee:
         The committee that posteriors are drawn back to.
     drawn_back : float
         Share of the reference's posteriors.
+    temperature : float
+        The average of the members' posteriors is flattened above one and sharpened below.
     """
 
     members: tuple[Member, ...]
     reference: Committee | None = None
     drawn_back: float = 0.0
+    temperature: float = 1.0
 
     @property
     def n_classes(self) -> int:
@@ -174,7 +178,7 @@ class Committee:
             posteriors.append(posterior + np.log(member.weight))
             if member.density_weight > 0:
                 densities.append(density + np.log(member.density_weight))
-        return reduce(np.logaddexp, densities), reduce(np.logaddexp, posteriors)
+        return reduce(np.logaddexp, densities), log_tempered(reduce(np.logaddexp, posteriors), self.temperature)
 
     def joint(self, table: AnyArray, n_jobs: int | None = None) -> FloatArray:
         """Log density of each row together with each class, shape (n_rows, n_classes)."""
@@ -184,12 +188,11 @@ class Committee:
 
     def with_parameters(self, parameters: Sequence[Parameters]) -> Committee:
         """Return the committee whose members have other parameters."""
-        return Committee(
-            tuple(
-                member if each is member.parameters else replace(member, parameters=each)
-                for member, each in zip(self.members, parameters, strict=True)
-            )
-        )
+        members = [
+            member if each is member.parameters else replace(member, parameters=each)
+            for member, each in zip(self.members, parameters, strict=True)
+        ]
+        return replace(self, members=tuple(members))
 
     def describe(self) -> Node:
         """Describe the density as one network whose root has one child per class, a sum over the members."""

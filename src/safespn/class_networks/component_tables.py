@@ -1,4 +1,4 @@
-"""What shared components know of the classes: tables ``p(y | c)``, from the labels alone or by EM over all rows.
+"""What shared components know of the classes: tables ``p(y | c)`` by EM over all rows, labelled or not.
 
 A row without a label belongs to several components at once and carries what one knows of the classes to the others:
 label propagation as the EM of a sum-product network whose components are held fixed. It is inductive and linear in the
@@ -16,10 +16,8 @@ from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
 from safespn.typing import FloatArray
 
-LABEL_PSEUDO_ROWS = 0.3
-"""Pseudo-rows of the class proportions in the table of each component, filled with the labels alone."""
-SPREAD_PSEUDO_ROWS = 0.03
-"""The same where labels spread: unlabelled rows would multiply them."""
+PSEUDO_ROWS = 0.03
+"""Pseudo-rows of the class proportions in the table of each component; unlabelled rows multiply them."""
 PROPORTION_STEPS = 5
 SMALLEST_TABLE_ENTRY = 1e-12
 
@@ -56,25 +54,18 @@ class Responsibilities:
         return self.values[self.folds.rows]
 
 
-def tables_from_labels(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
-    """p(y | c) from the labelled rows with given weights, shape (n_components, n_classes).
+def spread_tables(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
+    """p(y | c) where EM over labelled and unlabelled rows ends, shape (n_components, n_classes).
+
+    A step of EM is ``tables <- normalise(labels + overlap @ tables)``, and the rows of ``tables`` sum to one: the
+    fixed point solves a system of linear equations.
 
     Parameters
     ----------
     weights : array of shape (n_labelled,)
         Zero for labels that are left out.
     """
-    counts = _label_counts(responsibilities, weights, LABEL_PSEUDO_ROWS)
-    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
-
-
-def tables_by_spreading(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
-    """p(y | c) where EM over labelled and unlabelled rows ends, shape (n_components, n_classes).
-
-    A step of EM is ``tables <- normalise(labels + overlap @ tables)``, and the rows of ``tables`` sum to one: the
-    fixed point solves a system of linear equations.
-    """
-    labels = _label_counts(responsibilities, weights, SPREAD_PSEUDO_ROWS)
+    labels = _label_counts(responsibilities, weights)
     overlap = responsibilities.overlap
     total = labels.sum(axis=1) + overlap.sum(axis=1)
     tables = np.linalg.solve(np.diag(total) - overlap, labels)
@@ -94,7 +85,7 @@ def _class_counts(responsibilities: Responsibilities, weights: FloatArray) -> Fl
     return np.asarray((responsibilities.folds.codes[:, None] == classes) * weights[:, None])
 
 
-def _label_counts(responsibilities: Responsibilities, weights: FloatArray, pseudo_rows: float) -> FloatArray:
+def _label_counts(responsibilities: Responsibilities, weights: FloatArray) -> FloatArray:
     """Weight of labels by component and class, with pseudo-rows, shape (n_components, n_classes).
 
     The pseudo-rows have the class proportions, with one row per class added, of the same weights: a label that is left
@@ -103,4 +94,4 @@ def _label_counts(responsibilities: Responsibilities, weights: FloatArray, pseud
     indicators = _class_counts(responsibilities, weights)
     proportions = indicators.sum(axis=0) + 1
     counts = responsibilities.of_labelled.T @ indicators
-    return np.asarray(counts + pseudo_rows * proportions / proportions.sum())
+    return np.asarray(counts + PSEUDO_ROWS * proportions / proportions.sum())

@@ -1,8 +1,8 @@
 """Components shared by all classes: a mixture of all rows in which labels only say which class a component means.
 
 ``p(x, y) = sum_c p(c) p(x | c) p(y | c)`` (Miller and Uyar 1997). The components are learned from all rows, labelled or
-not; the labels fill the tables ``p(y | c)``. As a network every class is a sum over the same component sub-networks
-with weights of its own.
+not; the labels, spread over all rows, fill the tables ``p(y | c)``. As a network every class is a sum over the same
+component sub-networks with weights of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compiled
-from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading, tables_from_labels
+from safespn.class_networks.component_tables import Responsibilities, spread_tables
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -34,9 +34,7 @@ from safespn.network.nodes import Node, Sum
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.typing import FloatArray, IntArray
 
-SIZES = (2, 4, 8, 16, 32, 64)
-MOST_FOR_LABELS, FEWEST_FOR_SPREADING = 32, 8
-"""Few components overlap too little to spread labels; among many, labels alone leave most without any."""
+SIZES = (8, 16, 32, 64)
 ROWS_PER_COMPONENT = 8
 MOST_LEAVES = 50_000
 """Components times columns: fewer components for wide tables."""
@@ -46,28 +44,21 @@ PSEUDO_ROWS = 2.0
 """Rows distributed like the whole table that each component sees besides its own."""
 TABLE_PSEUDO_ROWS = 1.0
 """Pseudo-rows of each component's class table in every further update."""
-USUAL_TEMPERATURE, WHERE_LABELS_SPREAD = 0.6, 0.5
+USUAL_TEMPERATURE = 0.5
 EM_STEPS = 25
 EM_TOLERANCE = 2e-3
-
-Fill = Callable[[Responsibilities, FloatArray], FloatArray]
-"""From responsibilities of all rows and weights of the labelled ones to tables p(y | c)."""
 
 
 def candidates(
     table: LabelledTable, folds: Folds, settings: NetworkSettings, generator: np.random.Generator
 ) -> Iterator[Candidate]:
-    """Yield mixtures of every size that the rows allow, with tables from the labels alone and from all rows."""
-    for size in SIZES:
-        if size * ROWS_PER_COMPONENT <= len(table.cells) and size * table.n_columns <= MOST_LEAVES:
-            mixture = learn_mixture(table, size, settings, int(generator.integers(2**31)))
-            of_rows = Responsibilities(table, folds, mixture.responsibilities(table.cells))
-            shared = SharedComponents(of_rows, mixture.connected)
-            if size <= MOST_FOR_LABELS:
-                yield shared.candidate("mixtures", f"{size} components", tables_from_labels, USUAL_TEMPERATURE)
-            if size >= FEWEST_FOR_SPREADING:
-                name = f"{size} components that spread labels"
-                yield shared.candidate("spreading mixtures", name, tables_by_spreading, WHERE_LABELS_SPREAD)
+    """Yield mixtures of every size that the rows allow."""
+    most = min(len(table.cells) // ROWS_PER_COMPONENT, MOST_LEAVES // table.n_columns)
+    for size in [each for each in SIZES if each <= most] or [max(1, most)]:
+        mixture = learn_mixture(table, size, settings, int(generator.integers(2**31)))
+        of_rows = Responsibilities(table, folds, mixture.responsibilities(table.cells))
+        shared = SharedComponents(of_rows, mixture.connected)
+        yield shared.candidate("mixtures", f"{size} components", USUAL_TEMPERATURE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +152,9 @@ class SharedComponents:
     responsibilities: Responsibilities
     connected: Callable[[FloatArray], ClassNetwork]
 
-    def candidate(self, group: str, size: str, fill: Fill, usual_temperature: float) -> Candidate:
-        """Make a candidate whose tables are filled in a given way."""
-        folds, tables_of = self.responsibilities.folds, partial(fill, self.responsibilities)
+    def candidate(self, group: str, size: str, usual_temperature: float) -> Candidate:
+        """Make a candidate of a group."""
+        folds, tables_of = self.responsibilities.folds, partial(spread_tables, self.responsibilities)
         left_out = np.zeros((len(folds.rows), self.responsibilities.table.n_classes))
         for fold in range(N_FOLDS):
             out = folds.number == fold

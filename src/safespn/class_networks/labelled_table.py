@@ -11,6 +11,9 @@ import numpy as np
 
 from safespn.typing import AnyArray, BoolArray, FloatArray, IntArray
 
+TAIL, FAR = 0.01, 10.0
+"""A cell is far outside if it lies so many times beyond the central 98 % of its column's cells as these are wide."""
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
@@ -72,14 +75,29 @@ class LabelledTable:
         return np.bincount(self.codes[known], self.weights[known], self.n_classes).astype(np.float64)
 
     @cached_property
+    def winsorised(self) -> FloatArray:
+        """The cells, those of real columns that are far outside moved to where that begins.
+
+        A single value a hundred times too large would set the scale of its column, and with it those of all networks.
+        """
+        order = np.argsort(self.cells, axis=0)  # missing cells last
+        reached = np.cumsum(self.weights[order] * ~np.isnan(np.take_along_axis(self.cells, order, axis=0)), axis=0)
+        low, high = (
+            np.take_along_axis(self.cells, np.take_along_axis(order, place[None], axis=0), axis=0)[0]
+            for place in ((reached < share * reached[-1]).sum(axis=0) for share in (TAIL, 1 - TAIL))
+        )
+        reach = np.where((np.array(self.n_states) == 0) & (high > low), FAR * (high - low), np.inf)
+        return np.asarray(np.clip(self.cells, low - reach, high + reach))
+
+    @cached_property
     def mean(self) -> FloatArray:
-        """Mean of the observed cells of each column."""
-        return self.weights @ np.nan_to_num(self.cells) / self._observed_weight
+        """Mean of the observed cells of each column, winsorised."""
+        return self.weights @ np.nan_to_num(self.winsorised) / self._observed_weight
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Variance of the observed cells of each column; one for a constant column, whose spread is unknown."""
-        deviation = np.where(np.isnan(self.cells), 0.0, self.cells - self.mean)
+        """Variance of the observed cells of each column, winsorised; one for a constant column, of unknown spread."""
+        deviation = np.where(np.isnan(self.cells), 0.0, self.winsorised - self.mean)
         variance = self.weights @ deviation**2 / self._observed_weight
         return np.where(self.is_constant, 1.0, variance)
 
@@ -116,7 +134,7 @@ def is_other_row(rows: FloatArray) -> BoolArray:
 class DesignMatrix:
     """The table as numbers without gaps, for clusterings and trees that know nothing else.
 
-    Numbers are standardised and gaps filled with the mean; codes become one indicator per state.
+    Numbers are winsorised and standardised, and gaps filled with the mean; codes become one indicator per state.
 
     Parameters
     ----------
@@ -134,7 +152,7 @@ class DesignMatrix:
     @classmethod
     def of(cls, table: LabelledTable) -> DesignMatrix:
         real = table.real_columns
-        numbers = (table.cells[:, real] - table.mean[real]) / np.sqrt(table.variance[real])
+        numbers = (table.winsorised[:, real] - table.mean[real]) / np.sqrt(table.variance[real])
         parts, columns, states = [np.nan_to_num(numbers)], [real], [np.full(len(real), -1)]
         for column in table.code_columns:
             of_column = np.arange(table.n_states[column])

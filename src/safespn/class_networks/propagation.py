@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import softmax, xlogy
 
 from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings
-from safespn.class_networks.component_tables import Responsibilities, tables_by_spreading
+from safespn.class_networks.component_tables import Responsibilities
 from safespn.class_networks.components import MOST_LEAVES, SharedComponents, cluster, connect
 from safespn.class_networks.folds import Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -59,7 +59,7 @@ def candidates(
                 of_rows = Responsibilities(table, folds, softmax(cells.log_density(table.cells, width), axis=1))
                 shared = SharedComponents(of_rows, partial(cells.connected, width, settings))
                 name = f"{size} {shape}, {perplexity:g} to a row"
-                yield shared.candidate("propagation", name, tables_by_spreading, USUAL_TEMPERATURE)
+                yield shared.candidate("propagation", name, USUAL_TEMPERATURE)
 
 
 def _can_be_correlated(table: LabelledTable) -> bool:
@@ -99,7 +99,7 @@ class _Cells:
         values = table.design.scaled
         if covariance is not None:
             whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T
-            values = (table.cells - table.mean) @ whitening
+            values = (table.winsorised - table.mean) @ whitening
             self.whitening = whitening
         else:
             self.whitening = np.diag(1 / np.sqrt(table.variance[table.real_columns]))
@@ -109,7 +109,7 @@ class _Cells:
         self.tables = {column: self._states(column) for column in table.code_columns.tolist()}
 
     def _means(self) -> FloatArray:
-        cells = self.table.cells[:, self.table.real_columns]
+        cells = self.table.winsorised[:, self.table.real_columns]
         observed = ~np.isnan(cells)
         centre = self.table.mean[self.table.real_columns]
         totals = self.indicators.T @ np.where(observed, cells - centre, 0.0)

@@ -19,8 +19,9 @@ it must in wide tables."""
 LOWEST_LOG_PROBABILITY = float(np.log(1e-12))
 """No single row decides."""
 N_STEPS = 200
-PSEUDO_LABELS = 2.0
-"""Pseudo-count of the weights of families, spread evenly."""
+PSEUDO_LABELS, WITHIN_FAMILIES = 8.0, 3.0
+"""Pseudo-counts of the weights of families and of members within a family, spread evenly."""
+USUAL_COMMITTEE_TEMPERATURE = 0.7
 SMALLEST_WEIGHT = 0.02
 """Members that count for less are dropped."""
 
@@ -90,7 +91,7 @@ def weigh_within_families(
     of_families = np.empty((len(codes), len(names)))
     for number, name in enumerate(names):
         members = np.array([family == name for family in families])
-        result[members] = mixture_weights(of_label[:, members], weights)
+        result[members] = mixture_weights(of_label[:, members], weights, WITHIN_FAMILIES)
         of_families[:, number] = of_label[:, members] @ result[members]
     share = mixture_weights(of_families, weights, PSEUDO_LABELS)
     for number, name in enumerate(names):

@@ -32,7 +32,7 @@ def committee_tensors(safe: Committee, supervised: Committee) -> tuple[dict[str,
         # JSON has no NaN.
         plain["log_loss"] = None if np.isnan(ours.log_loss) else ours.log_loss
         members.append({**plain, "is_changed": is_changed})
-    return tensors, {"members": members, "drawn_back": safe.drawn_back}
+    return tensors, {"members": members, "drawn_back": safe.drawn_back, "temperature": safe.temperature}
 
 
 def committees_of(
@@ -59,11 +59,13 @@ def committees_of(
     for member in {id(each): each for each in safe + supervised}.values():
         _check_domains(member, categories, path)
     weights = np.array([[member.weight, member.density_weight] for member in safe])
-    drawn_back = float(plain["drawn_back"])
+    drawn_back, temperature = float(plain["drawn_back"]), float(plain["temperature"])
     if not len(safe) or not np.allclose(weights.sum(axis=0), 1) or not (weights >= 0).all() or not 0 <= drawn_back <= 1:
         raise ModelFileError(f"{path}: the weights of the committee are not valid")
-    reference = Committee(tuple(supervised))
-    return Committee(tuple(safe), reference if drawn_back else None, drawn_back), reference
+    if not 0 < temperature < np.inf:
+        raise ModelFileError(f"{path}: the temperature of the committee is not valid")
+    reference = Committee(tuple(supervised), temperature=temperature)
+    return Committee(tuple(safe), reference if drawn_back else None, drawn_back, temperature), reference
 
 
 def _check_domains(member: Member, categories: Sequence[list[Any] | None], path: str | os.PathLike[str]) -> None:

@@ -13,19 +13,19 @@ from safespn.typing import FloatArray
 
 
 def log_posterior(joint: FloatArray, log_prior: FloatArray | None = None) -> FloatArray:
-    """Log class posteriors of a class joint, exact at any scale; shape (n_rows, n_classes).
+    """Log class posteriors of a class joint, exact at any scale; shape (..., n_classes).
 
     A row that is impossible in every class says nothing about its class: it gets ``log_prior``, shape (n_classes,), or
     equal probabilities if that is not given. A row with a NaN is NaN.
     """
-    top = joint.max(axis=1, keepdims=True)
+    top = joint.max(axis=-1, keepdims=True)
     impossible = np.isneginf(top)
     if impossible.any():
         joint = np.where(impossible, 0.0 if log_prior is None else log_prior, joint)
-        top = joint.max(axis=1, keepdims=True)
+        top = joint.max(axis=-1, keepdims=True)
     shifted = joint - top
     with np.errstate(invalid="ignore"):
-        return np.asarray(shifted - np.logaddexp.reduce(shifted, axis=1, keepdims=True))
+        return np.asarray(shifted - np.logaddexp.reduce(shifted, axis=-1, keepdims=True))
 
 
 def posterior(joint: FloatArray) -> FloatArray:

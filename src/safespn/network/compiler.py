@@ -172,18 +172,20 @@ class _LeafLayout:
         return self.n_columns + self.derived_features.index((column, derive))
 
     def term_list(self, kind: type[Term], leaves_of_units: list[list[int]]) -> TermList:
-        slots: list[list[int]] = []
-        for leaves in leaves_of_units:
-            slots.append([])
-            for position in leaves:
-                group_index, row = self.position[position]
-                group = self.groups[group_index]
-                slots[-1].extend(
-                    where.start + row for where, what in zip(group.slots, group.kinds, strict=True) if what is kind
-                )
+        """Terms of one kind of the leaves of each unit, in the order of the leaves."""
+        places = [self.position[position] for leaves in leaves_of_units for position in leaves]
+        group, row = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        first_slots = [
+            [where.start for where, what in zip(each.slots, each.kinds, strict=True) if what is kind]
+            for each in self.groups
+        ]
+        n_terms = np.array([len(slots) for slots in first_slots], dtype=np.intp)
+        padded = np.array([slots + [0] * (max(n_terms) - len(slots)) for slots in first_slots], dtype=np.intp)
+        unit = np.repeat(np.arange(len(leaves_of_units)), [len(leaves) for leaves in leaves_of_units])
+        counts = np.bincount(unit, n_terms[group], len(leaves_of_units)).astype(np.intp)
         return TermList(
-            start=_starts([len(unit) for unit in slots]),
-            slot=np.array([slot for unit in slots for slot in unit], dtype=np.intp),
+            start=_starts(counts.tolist()),
+            slot=(padded[group] + row[:, None])[np.arange(padded.shape[1]) < n_terms[group, None]],
             feature=self._block_features() if kind is Block else np.array(self.slot_features[kind], dtype=np.intp),
         )
 

@@ -118,7 +118,11 @@ def walk(root: Node) -> list[Node]:
         elif not isinstance(child, Node):
             raise ValueError(f"{node!r} has a child that is not a node: {child!r}")
         elif id(child) not in state:
-            enter(child)
+            if child.children:
+                enter(child)
+            else:
+                state[id(child)] = True
+                order.append(child)
         elif not state[id(child)]:
             raise ValueError(f"{child!r} is its own descendant: a network may not contain a cycle")
     return order

@@ -123,7 +123,7 @@ def _disjoint_scope(root: Node, node: Product, scopes: dict[int, frozenset[int]]
 def _check_domain(root: Node, leaf: Leaf, domains: dict[int, tuple[Domain, Leaf]]) -> None:
     for column, domain in zip(leaf.columns, leaf.family.domains(leaf.parameters), strict=True):
         known, other = domains.setdefault(column, (domain, leaf))
-        if known != domain:
+        if known is not domain and known != domain:
             raise ValueError(
                 f"{name_of(root, leaf)} and {name_of(root, other)} disagree about column {column}: "
                 f"{domain.expected}, against {known.expected}"
