@@ -102,7 +102,7 @@ def over_shared_components(components: Sequence[Node], joint: FloatArray) -> Nod
     """Put classes over components; ``joint`` has their joint probability, shape (components, classes)."""
     of_class = joint.sum(axis=0)
     classes = [Sum(components, each / total) for each, total in zip(joint.T, of_class, strict=True)]
-    return Sum(classes, of_class / of_class.sum())
+    return Sum(classes, (of_class / of_class.sum()).tolist())
 
 
 def learn_mixture(table: LabelledTable, size: int, settings: NetworkSettings, seed: int) -> Mixture:

@@ -49,7 +49,7 @@ def independent_columns(table: LabelledTable, columns: Iterable[int]) -> Node:
             cells = table.cells[:, column]
             known = ~np.isnan(cells)
             counts = np.bincount(cells[known].astype(np.intp), table.weights[known], n_states) + 1
-            leaves.append(Categorical(column, counts / counts.sum()))
+            leaves.append(Categorical(column, (counts / counts.sum()).tolist()))
         else:
             leaves.append(Gaussian(column, table.mean[column], table.variance[column]))
     return leaves[0] if len(leaves) == 1 else Product(leaves)

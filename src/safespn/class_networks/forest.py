@@ -227,7 +227,7 @@ class _Forest:
                 parts.append(Product([leaf, *rest]) if rest else leaf)
             of_class[code] = sum(shares)
             classes.append(Sum(parts, np.array(shares) / of_class[code]))
-        structure, parameters = compiled(Sum(classes, of_class / of_class.sum()))
+        structure, parameters = compiled(Sum(classes, (of_class / of_class.sum()).tolist()))
         counts = tuple(np.full(len(values), 1.0) for values in parameters.leaves)
         pseudo_data = PseudoDataPrior(parameters, np.zeros(structure.n_edges), counts)
         leaves = LeafPrior(table.variance_floor(settings.relative_floor))

@@ -62,11 +62,11 @@ class LabelledTable:
 
     @cached_property
     def real_columns(self) -> IntArray:
-        return np.nonzero(np.array(self.n_states) == 0)[0]
+        return np.flatnonzero(np.array(self.n_states) == 0)
 
     @cached_property
     def code_columns(self) -> IntArray:
-        return np.nonzero(np.array(self.n_states) > 0)[0]
+        return np.flatnonzero(np.array(self.n_states) > 0)
 
     @cached_property
     def class_weights(self) -> FloatArray:

@@ -42,11 +42,11 @@ method "supervised", its members before they were fitted to the unlabelled rows.
 
 
 def _folds(counts: IntArray) -> int:
-    return int(max(2, min(5, counts.min())))
+    return max(2, min(5, int(counts.min())))
 
 
 def _leaf_rows(counts: IntArray) -> int:
-    return int(max(2, min(20, counts.sum() // 10)))
+    return max(2, min(20, int(counts.sum()) // 10))
 
 
 COMPARATORS: dict[str, Callable[[int, IntArray], Any]] = {
