@@ -18,11 +18,13 @@ from safespn.report.contents import Report
 from safespn.report.evaluation import Evaluation
 
 if TYPE_CHECKING:
-    from safespn.experiments.outputs import Reproduction
+    from safespn.experiments.outputs import Picture, Reproduction
 
 
 MOST_NAMES = 60
 """Columns of a type that are named."""
+MOST_ROWS = 40
+"""Rows of a table of experiments that are shown unasked."""
 
 
 def render_report(report: Report) -> str:
@@ -61,7 +63,10 @@ def render_experiments(made: Reproduction, *, title: str, subtitle: str, protoco
     page = _environment().get_template("experiments.html.j2")
     return page.render(
         made=made,
+        parts=[(table, _below(made, table.name)) for table in made.tables],
+        others={name: each for name, each in made.pictures.items() if each.after not in {t.name for t in made.tables}},
         images=images,
+        most_rows=MOST_ROWS,
         title=title,
         subtitle=subtitle,
         command=command,
@@ -70,6 +75,10 @@ def render_experiments(made: Reproduction, *, title: str, subtitle: str, protoco
         libraries=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")),
         version=__version__,
     )
+
+
+def _below(made: Reproduction, table: str) -> dict[str, Picture]:
+    return {name: picture for name, picture in made.pictures.items() if picture.after == table}
 
 
 def _environment() -> Environment:
