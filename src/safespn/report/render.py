@@ -16,6 +16,7 @@ from safespn.report.charts import Chart, draw
 from safespn.report.comparison import recall_and_precision
 from safespn.report.contents import Report
 from safespn.report.evaluation import Evaluation
+from safespn.report.peers import FOREST, LOGISTIC
 
 if TYPE_CHECKING:
     from safespn.experiments.outputs import Picture, Reproduction
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 60
 """Columns of a type that are named."""
+LONG_NUMBER, LONGEST_NUMBER = 1e4, 1e9
+"""Cells from here to there are written without decimals, beyond it with a power of ten."""
 MOST_ROWS = 40
 """Rows of a table of experiments that are shown unasked."""
 
@@ -44,6 +47,7 @@ def render_report(report: Report) -> str:
         relevance_bars=figures.relevance_bars(report.relevances or []),
         class_legend=figures.class_legend(report.classes),
         most_names=MOST_NAMES,
+        peer_names=(LOGISTIC, FOREST),
     )
 
 
@@ -126,4 +130,6 @@ def _cell(value: Any) -> str:
     """A cell of the table as people write it."""
     if value is None or value != value:
         return "missing"
-    return _minus(f"{value:,.4g}") if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return _minus(f"{value:,.0f}" if LONG_NUMBER <= abs(value) < LONGEST_NUMBER else f"{value:,.4g}")
