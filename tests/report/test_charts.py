@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safespn.report.charts import BOTTOM, GAP, HEIGHT, LEFT, LETTER, RIGHT, TOP, WIDTH, Chart, Mark, draw, nice_ticks
 from safespn.report.features import by_class_difference
 from safespn.report.figures import density_chart
-from safespn.report.render import _cell, _environment
+from safespn.report.render import _breakable, _cell, _environment
 from safespn.summaries import FeatureDensity, _histogram, _shown_range
 
 
@@ -146,3 +146,7 @@ def test_columns_whose_labelled_rows_differ_come_first():
     codes = np.array([0, 0, 1, 1, -1])
     cells = np.array([[1.0, 5, 0, 7], [2, 5, np.nan, 8], [1, 9, 4, 7], [2, 9.1, 3, 9], [500, 0, 0, 0]])
     assert by_class_difference(["a", "b", "c"], ["a", "b", "c", "unused"], cells, codes) == ["b", "c", "a"]
+
+
+def test_long_names_of_columns_may_go_on_in_a_further_line():
+    assert _breakable("total_day <b>") == "total_<wbr>day &lt;b&gt;"

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from safespn import __version__
 from safespn.report import charts, figures
@@ -100,7 +100,7 @@ def _environment() -> Environment:
 
     environment.globals |= {"picture": picture, "n_colours": charts.N_COLOURS}
     environment.filters |= {"number": _number, "percent": _percent, "cell": _cell, "signed": _signed}
-    environment.filters |= {"sentence": _sentence, "minus": _minus}
+    environment.filters |= {"sentence": _sentence, "minus": _minus, "breakable": _breakable}
     return environment
 
 
@@ -114,6 +114,11 @@ def _signed(value: float, digits: int = 1) -> str:
 
 def _percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f} %"
+
+
+def _breakable(name: str) -> Markup:
+    """A column's name that may go on in a further line after an underscore."""
+    return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
 
 
 def _sentence(text: str) -> str:
