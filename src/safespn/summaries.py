@@ -18,6 +18,10 @@ N_BINS = 10
 MOST_RUG_ROWS = 60
 FEWEST_IN_HISTOGRAM = 10
 MOST_HISTOGRAM_BINS = 30
+INNER = (0.01, 0.99)
+"""Quantiles between which a column's usual values are."""
+FAR = 3.0
+"""How many times as wide as that a range must be to be cut."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,7 @@ def feature_density(
     categories: list[Any] | None = classifier._encoder.categories[column]
     if categories is None:
         seen = table[:, column][~np.isnan(table[:, column])]
-        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+        low, high = _shown_range(seen)
         room = 0.08 * (high - low) or max(abs(low), 1.0)
         values = np.linspace(low - room, high + room, N_GRID)
     else:
@@ -64,21 +68,41 @@ def feature_density(
     weights = classifier.spn_.log_joint(np.full((1, table.shape[1]), np.nan))
     densities = np.exp(classifier.spn_.log_joint(rows) - weights)
     labelled = [
-        table[codes == code, column][:MOST_RUG_ROWS] for code in range(len(classifier.classes_)) if categories is None
+        _within(table[codes == code, column], values)[:MOST_RUG_ROWS]
+        for code in range(len(classifier.classes_))
+        if categories is None
     ]
     names = None if categories is None else [str(category) for category in categories]
-    histogram = (np.empty(0), np.empty(0)) if categories is not None else _histogram(table[:, column])
+    histogram = (np.empty(0), np.empty(0)) if categories is not None else _histogram(table[:, column], values)
     return FeatureDensity(name, values, densities, names, labelled, histogram)
 
 
-def _histogram(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Edges and densities of the known cells of a column."""
-    known = cells[np.isfinite(cells)]
+def _shown_range(seen: FloatArray) -> tuple[float, float]:
+    """Range of a column without far values, next to which all others would be one line."""
+    if not len(seen):
+        return 0.0, 1.0
+    low, first, last, high = (float(value) for value in np.quantile(seen, [0, *INNER, 1]))
+    inner = last - first
+    if inner > 0 and high - low > FAR * inner:
+        return max(low, first - inner / 2), min(high, last + inner / 2)
+    return low, high
+
+
+def _within(cells: FloatArray, values: FloatArray) -> FloatArray:
+    """Cells in the range of some values, and unknown ones."""
+    inside: FloatArray = cells[~((cells < values[0]) | (cells > values[-1]))]
+    return inside
+
+
+def _histogram(cells: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Edges and densities of the known cells of a column in the range of some values."""
+    n_known = int(np.isfinite(cells).sum())
+    known = _within(cells[np.isfinite(cells)], values)
     if len(known) < FEWEST_IN_HISTOGRAM or np.ptp(known) == 0:
         return np.empty(0), np.empty(0)
     n_bins = int(np.clip(np.sqrt(len(known)), 5, MOST_HISTOGRAM_BINS))
     density, edges = np.histogram(known, bins=n_bins, density=True)
-    return edges, density
+    return edges, density * len(known) / n_known
 
 
 def soft_label_histogram(soft_labels: FloatArray) -> tuple[FloatArray, IntArray]:

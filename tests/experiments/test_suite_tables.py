@@ -1,5 +1,7 @@
 """Tables of the wide comparison from trials whose figures are known."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,13 +11,21 @@ pytest.importorskip("pandas", reason="needs the extra [cli]")
 import pandas as pd
 
 from safespn.experiments.comparison import friedman_p_value
-from safespn.experiments.outputs import ResultTable
+from safespn.experiments.outputs import Picture, Reproduction, ResultTable
 from safespn.experiments.suite_description import describe
-from safespn.experiments.suite_gains import gain_sentence, gain_table, gains, gains_by_table, prediction_table
+from safespn.experiments.suite_gains import (
+    gain_by_table_table,
+    gain_sentence,
+    gain_table,
+    gains,
+    gains_by_table,
+    prediction_table,
+)
 from safespn.experiments.suite_plots import curves
 from safespn.experiments.suite_protocol import SuiteTable
 from safespn.experiments.suite_results import FIELDS, complete, methods_in, read_recorded, write_trials
 from safespn.experiments.suite_tables import budget_table, ranks, suite_claims, wins_table
+from safespn.report.render import render_experiments
 
 
 def trials_of(accuracy, *, budget=20, n_trials=1, **more):
@@ -114,10 +124,10 @@ def test_what_predicts_gains():
 def test_claims_name_the_best_comparator_and_count_certificates():
     worst = {"safespn": 3.0, "plain_em": -2.0}
     rows = dict(suite_claims(trials_of(ACCURACY, worst_case=worst, fallback={"safespn": 0.0})).rows)
-    assert rows["safespn: worst case not negative, recomputed"] == "3 of 3 fits"
-    assert rows["safespn, plain EM: worst case not negative, recomputed"] == "0 of 3 fits"
-    accuracy = rows["20 labels, 3 tables: accuracy against the best comparator's"]
-    assert accuracy == "0.800, 0.801 (logistic regression): -0.1 points"
+    assert rows["safespn: worst case of the likelihood not negative, recomputed"] == "3 of 3 fits"
+    assert rows["safespn, plain EM: worst case of the likelihood not negative, recomputed"] == "0 of 3 fits"
+    accuracy = rows["20 labels, 3 tables: accuracy, and the best comparator's"]
+    assert accuracy == "0.800 against 0.801 (logistic regression): -0.1 points"
 
 
 def test_ranks_over_all_budgets_weigh_tables_equally():
@@ -177,3 +187,22 @@ def test_purity_is_one_for_clusters_of_one_class_and_near_zero_without_any():
 def test_text_of_a_table_is_aligned():
     table = ResultTable("t", "Title", "note", ["method", "score"], [["a", "1.0"], ["longer", "10.0"]])
     assert table.text() == "Title\nmethod  score\na         1.0\nlonger   10.0"
+
+
+def test_the_page_shows_pictures_below_their_tables_folds_long_tables_and_writes_minus_signs():
+    long = ResultTable("long", "Long", "", ["table", "gain", "source"], [["a", "-0.5", "x-1"]] * 41, ["source"])
+    made = Reproduction([ResultTable("summary", "First", "", ["a", "b"], [["c", "-"]]), long])
+    made.pictures = {"last": Picture("Last", "", "<svg/>"), "curve": Picture("Curve", "", "<svg/>", "summary")}
+    page = render_experiments(made, title="T", subtitle="", protocol="P", command="c")
+    assert re.findall(r'<section id="(\w+)"', page) == ["summary", "curve", "long", "last", "protocol"]
+    assert re.findall(r'href="#(\w+)">\w', page) == ["main", "summary", "curve", "long", "last", "protocol"]
+    assert page.count("<details>") == 1
+    assert "Show 41 rows" in page
+    assert '<td class="n">−0.5</td><td class="wrap">x-1</td>' in page
+    assert '<td class="n">–</td>' in page
+
+
+def test_no_negative_zero():
+    trials = trials_of({"a": {"safespn": 0.8, "labels_only": 0.80001}})
+    descriptions = pd.DataFrame({"training_rows": [400.0], "columns": [3.0], "purity": [0.5]}, index=["a"])
+    assert gain_by_table_table(gains_by_table(trials, descriptions)).rows[0][2:4] == ["+0.0", "+0.000"]

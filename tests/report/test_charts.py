@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safespn.report.charts import BOTTOM, GAP, HEIGHT, LEFT, LETTER, RIGHT, TOP, WIDTH, Chart, Mark, draw, nice_ticks
-from safespn.report.render import _environment
+from safespn.report.features import by_class_difference
+from safespn.report.figures import density_chart
+from safespn.report.render import _breakable, _cell, _environment
+from safespn.summaries import FeatureDensity, _histogram, _shown_range
 
 
 @pytest.mark.parametrize(
@@ -18,7 +22,7 @@ from safespn.report.render import _environment
         (0, 1, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
         (0, 100, ["0", "20", "40", "60", "80", "100"]),
         (-1500, 1500, ["−1,500", "−1,000", "−500", "0", "500", "1,000", "1,500"]),
-        (0, 2e7, ["0", "5e+06", "1e+07", "1.5e+07", "2e+07"]),
+        (0, 2e7, ["0", "5e6", "1e7", "1.5e7", "2e7"]),
     ],
 )
 def test_ticks(low, high, texts):
@@ -103,3 +107,46 @@ def test_texts_of_large_negative_numbers_have_room():
     longest = max(len(tick.text) for tick in drawing.y_ticks)
     assert drawing.left - GAP >= longest * LETTER
     assert all(tick.at + len(tick.text) * LETTER / 2 <= WIDTH for tick in drawing.x_ticks)
+
+
+def test_far_values_do_not_press_a_density_into_one_line():
+    cells = np.append(np.linspace(0.0, 1.0, 199), 1000.0)
+    low, high = _shown_range(cells)
+    assert low == 0
+    assert 1 < high < 2
+    edges, heights = _histogram(cells, np.array([low, high]))
+    assert edges[-1] == 1
+    assert (heights * np.diff(edges)).sum() == pytest.approx(199 / 200)
+    assert _shown_range(cells[:-1]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_densities_of_many_classes_are_lines(n_classes):
+    values = np.linspace(0.0, 1.0, 5)
+    empty = np.empty(0)
+    density = FeatureDensity("x", values, np.ones((5, n_classes)), None, [empty] * n_classes, (empty, empty))
+    shapes = [mark.shape for mark in density_chart(density, list("abcd"[:n_classes])).marks]
+    assert shapes.count("area") == (n_classes if n_classes == 3 else 0)
+    assert shapes.count("line") == n_classes
+
+
+def test_long_cells_have_no_powers_of_ten():
+    assert [_cell(value) for value in (18152.4, -0.25, 1e12)] == ["18,152", "−0.25", "1e+12"]
+
+
+def test_long_texts_below_the_x_axis_do_not_touch():
+    x = np.array([-300.0, 15_300.0])
+    ticks = draw(Chart("t", "d", "", "", [Mark("line", x, np.array([0.0, 0.00022]))])).x_ticks
+    assert len(ticks) > 1
+    for one, other in pairwise(ticks):
+        assert other.at - one.at >= LETTER * (len(one.text) + len(other.text)) / 2
+
+
+def test_columns_whose_labelled_rows_differ_come_first():
+    codes = np.array([0, 0, 1, 1, -1])
+    cells = np.array([[1.0, 5, 0, 7], [2, 5, np.nan, 8], [1, 9, 4, 7], [2, 9.1, 3, 9], [500, 0, 0, 0]])
+    assert by_class_difference(["a", "b", "c"], ["a", "b", "c", "unused"], cells, codes) == ["b", "c", "a"]
+
+
+def test_long_names_of_columns_may_go_on_in_a_further_line():
+    assert _breakable("total_day <b>") == "total_<wbr>day &lt;b&gt;"

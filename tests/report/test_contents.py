@@ -214,6 +214,8 @@ def test_verdicts():
     assert compared(truth, wrong, right).verdict.startswith("The unlabelled rows helped: +100.0 points")
     assert compared(truth, right, wrong).verdict.startswith("The unlabelled rows did harm: -100.0 points")
     assert "100 labelled rows cannot show" in compared(truth, right, right).verdict
+    assert "right on the very same held-out rows" in compared(truth, right, right).verdict
+    assert "(standard error 0.0)" not in compared(truth, right, right).verdict
     unsure = np.log(np.exp(right) * 0.1 + 0.45)
     assert "probabilities better" in compared(truth, unsure, right).verdict
     assert "little" not in compared(truth, unsure, right).verdict

@@ -18,7 +18,7 @@ def claims(results: Results) -> ResultTable:
     if "table3" in present:
         rows += _of_table3(results)
     note = "Computed from the trials of this run. Data sets in brackets are those where a claim does not hold."
-    return ResultTable("summary", "What the tables say", note, ["claim", "measured"], rows)
+    return ResultTable("summary", "What the tables say", note, ["claim", "measured"], rows, ["measured"])
 
 
 def _of_table2(results: Results) -> list[list[str]]:

@@ -25,6 +25,8 @@ class ResultTable:
     header : sequence of str
     rows : sequence of sequences of str
         The first cell of each names the row.
+    text_columns : sequence of str
+        Columns that hold words rather than numbers.
     """
 
     name: str
@@ -32,6 +34,7 @@ class ResultTable:
     note: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    text_columns: Sequence[str] = ()
 
     def markdown(self) -> str:
         lines = [f"## {self.title}", "", self.note, "", _line(self.header), _line(["---"] * len(self.header))]
@@ -59,11 +62,12 @@ def _line(cells: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as SVG."""
+    """A picture as SVG; ``after`` names the table that it stands below, otherwise it stands below all."""
 
     title: str
     note: str
     svg: str
+    after: str = ""
 
 
 @dataclass
@@ -100,7 +104,7 @@ def write_tables(folder: Path, tables: Sequence[ResultTable]) -> None:
         atomic_write(folder / f"{table.name}.csv", table.csv().encode())
 
 
-def write_picture(folder: Path, name: str, title: str, note: str, figure: Any) -> Picture:
+def write_picture(folder: Path, name: str, title: str, note: str, figure: Any, after: str = "") -> Picture:
     """Write a matplotlib figure as SVG and PNG, the same bytes for the same picture."""
     from matplotlib import rc_context
 
@@ -111,4 +115,4 @@ def write_picture(folder: Path, name: str, title: str, note: str, figure: Any) -
             figure.savefig(buffer, format=kind, dpi=130, metadata=metadata)
             atomic_write(folder / f"{name}.{kind}", buffer.getvalue())
             written[kind] = buffer.getvalue()
-    return Picture(title, note, written["svg"].decode())
+    return Picture(title, note, written["svg"].decode(), after)

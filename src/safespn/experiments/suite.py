@@ -192,13 +192,14 @@ def _show(made: Reproduction, trials: pd.DataFrame, descriptions: pd.DataFrame, 
         made.tables = of_budgets
     if (curves := suite_plots.curves(trials)) is not None:
         figure = suite_plots.draw_curves(curves)
-        made.pictures["suite_curves"] = write_picture(folder, "suite_curves", *suite_plots.CURVES, figure)
+        made.pictures["suite_curves"] = write_picture(folder, "suite_curves", *suite_plots.CURVES, figure, "summary")
     by_table = suite_gains.gains_by_table(trials, descriptions)
     if "safespn accuracy" in by_table:
         made.tables += _gain_tables(trials, by_table)
         figure = suite_plots.draw_gains(by_table)
-        made.pictures["suite_gains_plot"] = write_picture(folder, "suite_gains_plot", *suite_plots.GAINS, figure)
-    made.tables += [data_table(descriptions, plan.data_dir), suite_tables.seconds_table(trials)]
+        name = "suite_gains_plot"
+        made.pictures[name] = write_picture(folder, name, *suite_plots.GAINS, figure, "suite_predictors")
+    made.tables += [suite_tables.seconds_table(trials), data_table(descriptions, plan.data_dir)]
     made.pictures |= _rank_pictures(trials, budgets, folder)
     write_tables(folder, made.tables)
 
@@ -219,5 +220,5 @@ def _rank_pictures(trials: pd.DataFrame, budgets: Sequence[int], folder: Path) -
             if methods:
                 name, title = f"suite_ranks_{budget}_{score}", f"Average ranks in {SCORES[score]}, {budget} labels"
                 figure = draw_ranks([name_of(method) for method in methods], average, difference, title)
-                pictures[name] = write_picture(folder, name, title, RANK_NOTE, figure)
+                pictures[name] = write_picture(folder, name, title, RANK_NOTE, figure, f"suite_{budget}")
     return pictures

@@ -61,7 +61,7 @@ def data_table(descriptions: pd.DataFrame, folder: Path) -> ResultTable:
         "Rows without those of classes with fewer than ten. Base rate: share of the commonest class. Cluster purity is "
         "scaled: 0 is the base rate, 1 are k-means clusters of one class each."
     )
-    return ResultTable("suite_data", "The tables", note, header, rows)
+    return ResultTable("suite_data", "The tables", note, header, rows, ["source"])
 
 
 def _sources(folder: Path) -> dict[str, str]:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COMPARED = ("safespn", "supervised", "plain_em")
+EXPLAINED = {
+    "supervised": (
+        "Supervised members: the committee before its members are fitted to the unlabelled rows, which have shaped its "
+        "components."
+    ),
+    "plain_em": "Plain EM: no guard.",
+}
 SEVERE_HARM = 0.03
 PREDICTORS = {
     "rows_per_label": "unlabelled rows per label",
@@ -95,9 +102,10 @@ def gain_table(trials: pd.DataFrame) -> ResultTable:
     note = (
         "Against the same classifier fitted to the labelled rows alone: gain in accuracy in points, change of the mean "
         "log loss, p-values of Wilcoxon's signed-rank test over tables; tables whose mean over trials, and trials "
-        "whose accuracy, is worse by more than one and by more than three points. Supervised members: the committee "
-        "before its members are fitted to the unlabelled rows, which have shaped its components. Plain EM: no guard."
+        "whose accuracy, is worse by more than one and by more than three points."
     )
+    shown = {row[0] for row in rows}
+    note += "".join(f" {text}" for method, text in EXPLAINED.items() if name_of(method) in shown)
     harm = ["harmed tables, > 1 point", "> 3 points", "harmed trials, > 1 point", "> 3 points"]
     header = ["method", "labels", "tables", "accuracy", "p", "log loss", "p", *harm]
     return ResultTable("suite_gains", "What the unlabelled rows did", note, header, rows)
@@ -159,7 +167,7 @@ def gain_by_table_table(by_table: pd.DataFrame) -> ResultTable:
         of_methods = [
             cell
             for method in methods
-            for cell in (f"{100 * row[f'{method} accuracy']:+.1f}", f"{row[f'{method} log_loss']:+.3f}")
+            for cell in (_signed(100 * row[f"{method} accuracy"], 1), _signed(row[f"{method} log_loss"], 3))
         ]
         predictors = [f"{row['rows_per_label']:.1f}", f"{row['columns']:.0f}", f"{row['purity']:.2f}"]
         rows.append([str(row["table"]), str(int(row["budget"])), *of_methods, *predictors])
@@ -170,6 +178,10 @@ def gain_by_table_table(by_table: pd.DataFrame) -> ResultTable:
     )
     title = "What the unlabelled rows did, by table"
     return ResultTable("suite_gains_by_table", title, note, ["table", "labels", *header, *PREDICTORS.values()], rows)
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{round(value, digits) + 0.0:+.{digits}f}"  # no -0
 
 
 def prediction_table(by_table: pd.DataFrame) -> ResultTable:

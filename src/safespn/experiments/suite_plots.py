@@ -27,8 +27,7 @@ CURVES = (
 )
 GAINS = (
     "Gain from the unlabelled rows against what might predict it",
-    "safespn, and plain EM without a guard, against the same classifier fitted to the labelled rows alone; one mark "
-    "per table and number of labels.",
+    "Against the same classifier fitted to the labelled rows alone; one mark per table and number of labels.",
 )
 
 

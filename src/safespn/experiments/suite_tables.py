@@ -140,7 +140,7 @@ def seconds_table(trials: pd.DataFrame) -> ResultTable:
 
 def suite_claims(trials: pd.DataFrame) -> ResultTable:
     """Say what the trials allow to say, with the measured figures."""
-    rows = _of_certificates(trials)
+    rows = []
     for budget in budgets_in(trials):
         of_budget = trials[trials["budget"] == budget]
         rows += _against_comparators(of_budget, budget)
@@ -149,8 +149,9 @@ def suite_claims(trials: pd.DataFrame) -> ResultTable:
                 what = "" if method == "safespn" else ", plain EM without a guard"
                 rows.append([f"{budget} labels: what the unlabelled rows did{what}", sentence])
     rows += _ranks_over_budgets(trials)
+    rows += _of_certificates(trials)
     note = "Computed from the trials of this run; means over tables of means over trials."
-    return ResultTable("summary", "What the comparison says", note, ["question", "measured"], rows)
+    return ResultTable("summary", "What the comparison says", note, ["question", "measured"], rows, ["measured"])
 
 
 def _of_certificates(trials: pd.DataFrame) -> list[list[str]]:
@@ -158,7 +159,7 @@ def _of_certificates(trials: pd.DataFrame) -> list[list[str]]:
     for method in ("safespn", "plain_em"):
         worst = trials.loc[trials["method"] == method, "worst_case"].dropna()
         if len(worst):
-            what = f"{name_of(method)}: worst case not negative, recomputed"
+            what = f"{name_of(method)}: worst case of the likelihood not negative, recomputed"
             rows.append([what, f"{int((worst >= -ROUNDING).sum())} of {len(worst)} fits"])
     fallback = trials.loc[trials["method"] == "safespn", "fallback"].dropna()
     if len(fallback):
@@ -180,8 +181,8 @@ def _against_comparators(of_budget: pd.DataFrame, budget: int) -> list[list[str]
         change = (
             f"{100 * (ours - theirs):+.1f} points" if score == "accuracy" else f"{100 * (ours / theirs - 1):+.1f} %"
         )
-        what = f"{budget} labels, {finished['table'].nunique()} tables: {SCORES[score]} against the best comparator's"
-        rows.append([what, f"{ours:.3f}, {theirs:.3f} ({name_of(best)}): {change}"])
+        what = f"{budget} labels, {finished['table'].nunique()} tables: {SCORES[score]}, and the best comparator's"
+        rows.append([what, f"{ours:.3f} against {theirs:.3f} ({name_of(best)}): {change}"])
     return rows
 
 

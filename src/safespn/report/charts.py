@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -129,10 +130,22 @@ def draw(chart: Chart) -> Drawing:
         shapes.append(Shape(path, mark.shape, mark.colour % N_COLOURS, mark.dashed or mark.colour >= N_COLOURS))
     names, slanted = _names(chart.x_names or [])
     whole = all((mark.x == np.round(mark.x)).all() for mark in chart.marks)
-    x_texts = nice_ticks(x_low, x_high, 5, whole=whole) if chart.x_names is None else enumerate(names)
+    x_texts = (
+        _ticks_with_room(x_low, x_high, WIDTH - left - RIGHT, whole) if chart.x_names is None else enumerate(names)
+    )
     x_ticks = [Tick(_within(float(across(np.array(value))), text, slanted), text) for value, text in x_texts]
     y_ticks = [Tick(float(up(np.array(value))), text) for value, text in y_texts]
     return Drawing(chart, shapes, x_ticks, y_ticks, slanted, left)
+
+
+def _ticks_with_room(low: float, high: float, room: float, whole: bool) -> list[tuple[float, str]]:
+    """Ticks of the x axis, fewer where their texts are long."""
+    ticks: list[tuple[float, str]] = []
+    for about in (5, 4, 3, 2):
+        ticks = nice_ticks(low, high, about, whole=whole)
+        if LETTER * sum(len(text) + 1 for _, text in ticks) <= room:
+            break
+    return ticks
 
 
 def _within(at: float, text: str, slanted: bool) -> float:
@@ -143,7 +156,7 @@ def _within(at: float, text: str, slanted: bool) -> float:
 def _names(names: Sequence[str]) -> tuple[list[str], bool]:
     """Texts for the places of the x axis, and whether they have to be slanted to have room."""
     longest = max(map(len, names), default=0)
-    if longest * LETTER * len(names) <= WIDTH - LEFT - RIGHT:
+    if (longest + 1) * LETTER * len(names) <= WIDTH - LEFT - RIGHT:
         return list(names), False
     return [shortened(name, LONGEST_SLANTED) for name in names], True
 
@@ -168,9 +181,14 @@ def nice_ticks(low: float, high: float, about: int, *, whole: bool = False) -> l
     values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step + 0.0  # no -0
     decimals = max(0, int(-np.floor(np.log10(step) + 1e-9)))
     largest = max(abs(low), abs(high))
-    if largest >= 1e6 or decimals > 4:
-        return [(float(value), f"{value:.3g}".replace("-", "−")) for value in values]
+    if largest >= 1e6 or decimals > 5:
+        return [(float(value), _powers(value)) for value in values]
     return [(float(value), f"{value:,.{decimals}f}".replace("-", "−")) for value in values]
+
+
+def _powers(value: float) -> str:
+    """Write a very large or small number shortly: 2e6, 5e−6."""
+    return re.sub(r"e([+-])0*", lambda found: "e" + found[1].strip("+"), f"{value:.3g}").replace("-", "−")
 
 
 def shortened(text: str, length: int) -> str:

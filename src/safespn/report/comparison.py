@@ -162,8 +162,16 @@ class HeldOutComparison:
         )
         return f"{verdict} than always guessing {self.guess!r}: {figures}.{rest}{self._better_peer()}"
 
+    @property
+    def has_better_peer(self) -> bool:
+        """Whether a usual classifier of the labelled rows is clearly more accurate."""
+        return bool(self._better_peers())
+
+    def _better_peers(self) -> list[str]:
+        return [name for name in (LOGISTIC, FOREST) if name in self.gains and self.gains[name].is_less_accurate]
+
     def _better_peer(self) -> str:
-        better = [name for name in (LOGISTIC, FOREST) if name in self.gains and self.gains[name].is_less_accurate]
+        better = self._better_peers()
         if not better:
             return ""
         best = max(better, key=lambda name: self.scores[name].accuracy)
@@ -179,6 +187,8 @@ class HeldOutComparison:
             f"{100 * gain.accuracy:+.1f} points of accuracy (standard error {100 * gain.accuracy_error:.1f}) against "
             f"the same model fitted to the labelled rows alone, on {self.n_rows} held-out labelled rows"
         )
+        if gain.accuracy_error == 0 == gain.accuracy:
+            size = "the same model fitted to the labelled rows alone is right on the very same held-out rows"
         if gain.is_more_accurate:
             return f"The unlabelled rows helped: {size}."
         if gain.is_less_accurate:

@@ -17,7 +17,7 @@ from safespn.classifier import SafeSPNClassifier
 from safespn.foundation.labels import codes_of
 from safespn.report.answers import Measurement, contributions, measurements
 from safespn.report.comparison import HeldOutComparison, compare
-from safespn.report.features import MOST_COLUMNS, Relevance
+from safespn.report.features import MOST_COLUMNS, Relevance, by_class_difference
 from safespn.report.held_out import predict_held_out
 from safespn.report.quality import Quality, look_at_quality
 from safespn.report.rows import (
@@ -103,7 +103,10 @@ def collect_report(classifier: SafeSPNClassifier, table: TrainingTable, seed: in
     encoded, codes = _encoded(classifier, table)
     held_out = predict_held_out(classifier, table, encoded, codes, seed)
     used = table.used_columns
-    ranked = used if held_out.relevances is None else [relevance.name for relevance in held_out.relevances]
+    if held_out.relevances is None:
+        ranked = by_class_difference(used, names, encoded, codes)
+    else:
+        ranked = [relevance.name for relevance in held_out.relevances]
     usual = usual_cell_densities(classifier, encoded) if len(names) <= MOST_COLUMNS else None
     densities = comparable_densities(classifier.score_samples(table.features), encoded, usual)
     safe = classifier.predict_proba(table.features)[unknown]

@@ -105,6 +105,21 @@ def draw_others(rows: IntArray, n_columns: int, generator: np.random.Generator) 
     return np.sort(generator.permutation(rows)[:most])
 
 
+def by_class_difference(used: Sequence[str], names: Sequence[str], encoded: FloatArray, codes: IntArray) -> list[str]:
+    """Columns in use by the share of their variance, over labelled rows, that lies between classes; largest first."""
+    place = {name: at for at, name in enumerate(names)}
+    table, labels = encoded[codes >= 0][:, [place[name] for name in used]], codes[codes >= 0]
+    known = ~np.isnan(table)
+    filled = np.where(known, table, 0.0)
+    centred = np.where(known, table - filled.sum(axis=0) / np.maximum(known.sum(axis=0), 1), 0.0)
+    between = sum(
+        centred[labels == code].sum(axis=0) ** 2 / np.maximum(known[labels == code].sum(axis=0), 1)
+        for code in np.unique(labels)
+    )
+    share = between / np.maximum((centred**2).sum(axis=0), np.finfo(float).tiny)
+    return [used[at] for at in np.argsort(-share, kind="stable")]
+
+
 def relevances(names: Sequence[str], effects: Sequence[ColumnEffects]) -> list[Relevance]:
     """Put the folds together; columns that matter most come first.
 

@@ -21,6 +21,10 @@ OURS = {LABELS_ONLY: SUPERVISED, ALL_ROWS: SAFE}
 CURVES = {BASE_RATE: 7, LOGISTIC: 2, FOREST: 4, **OURS}
 """Colours of the lines of learning curves."""
 MOST_BARS = 12
+LOW_BARS = 0.3
+"""Probabilities of categories that are all below it get an axis of their own."""
+MOST_AREAS = 3
+"""Classes whose densities are filled; more would hide each other."""
 
 
 def class_legend(classes: list[str]) -> list[tuple[int, str, bool]]:
@@ -159,7 +163,8 @@ def density_chart(density: FeatureDensity, classes: list[str]) -> Chart:
     if len(edges):
         middles = (edges[:-1] + edges[1:]) / 2
         marks.append(Mark("histogram", middles, heights, 7, width=float(edges[1] - edges[0])))
-    marks += [Mark("area", density.values, density.densities[:, code], code) for code in range(len(classes))]
+    if len(classes) <= MOST_AREAS:
+        marks += [Mark("area", density.values, density.densities[:, code], code) for code in range(len(classes))]
     marks += [
         Mark("line", density.values, density.densities[:, code], code, dashed=False) for code in range(len(classes))
     ]
@@ -197,7 +202,7 @@ def _category_chart(density: FeatureDensity, classes: list[str]) -> Chart:
         "probability",
         marks,
         x_names=names,
-        y_range=(0.0, 1.0),
+        y_range=(0.0, 1.0 if (highest := float(density.densities.max())) > LOW_BARS else 1.15 * highest),
     )
 
 

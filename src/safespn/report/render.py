@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from safespn import __version__
 from safespn.report import charts, figures
@@ -16,13 +16,18 @@ from safespn.report.charts import Chart, draw
 from safespn.report.comparison import recall_and_precision
 from safespn.report.contents import Report
 from safespn.report.evaluation import Evaluation
+from safespn.report.peers import FOREST, LOGISTIC
 
 if TYPE_CHECKING:
-    from safespn.experiments.outputs import Reproduction
+    from safespn.experiments.outputs import Picture, Reproduction
 
 
 MOST_NAMES = 60
 """Columns of a type that are named."""
+LONG_NUMBER, LONGEST_NUMBER = 1e4, 1e9
+"""Cells from here to there are written without decimals, beyond it with a power of ten."""
+MOST_ROWS = 40
+"""Rows of a table of experiments that are shown unasked."""
 
 
 def render_report(report: Report) -> str:
@@ -42,6 +47,7 @@ def render_report(report: Report) -> str:
         relevance_bars=figures.relevance_bars(report.relevances or []),
         class_legend=figures.class_legend(report.classes),
         most_names=MOST_NAMES,
+        peer_names=(LOGISTIC, FOREST),
     )
 
 
@@ -61,7 +67,10 @@ def render_experiments(made: Reproduction, *, title: str, subtitle: str, protoco
     page = _environment().get_template("experiments.html.j2")
     return page.render(
         made=made,
+        parts=[(table, _below(made, table.name)) for table in made.tables],
+        others={name: each for name, each in made.pictures.items() if each.after not in {t.name for t in made.tables}},
         images=images,
+        most_rows=MOST_ROWS,
         title=title,
         subtitle=subtitle,
         command=command,
@@ -70,6 +79,10 @@ def render_experiments(made: Reproduction, *, title: str, subtitle: str, protoco
         libraries=", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")),
         version=__version__,
     )
+
+
+def _below(made: Reproduction, table: str) -> dict[str, Picture]:
+    return {name: picture for name, picture in made.pictures.items() if picture.after == table}
 
 
 def _environment() -> Environment:
@@ -87,7 +100,7 @@ def _environment() -> Environment:
 
     environment.globals |= {"picture": picture, "n_colours": charts.N_COLOURS}
     environment.filters |= {"number": _number, "percent": _percent, "cell": _cell, "signed": _signed}
-    environment.filters |= {"sentence": _sentence, "minus": _minus}
+    environment.filters |= {"sentence": _sentence, "minus": _minus, "breakable": _breakable}
     return environment
 
 
@@ -101,6 +114,11 @@ def _signed(value: float, digits: int = 1) -> str:
 
 def _percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f} %"
+
+
+def _breakable(name: str) -> Markup:
+    """A column's name that may go on in a further line after an underscore."""
+    return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
 
 
 def _sentence(text: str) -> str:
@@ -117,4 +135,6 @@ def _cell(value: Any) -> str:
     """A cell of the table as people write it."""
     if value is None or value != value:
         return "missing"
-    return _minus(f"{value:,.4g}") if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return _minus(f"{value:,.0f}" if LONG_NUMBER <= abs(value) < LONGEST_NUMBER else f"{value:,.4g}")
