@@ -50,7 +50,7 @@ def test_any_numbers_make_a_picture_that_stays_in_its_frame(values):
     y = np.array(values)
     x = np.arange(len(values), dtype=float)
     marks = [Mark(shape, x, y, number) for number, shape in enumerate(("line", "area", "bars", "points", "rug"))]
-    if np.isfinite(y).any() and np.ptp(y[np.isfinite(y)]) > 1e300:
+    if (np.abs(y[np.isfinite(y)]) > 1e300).any():
         return
     drawing = draw(Chart("t", "d", "x", "y", marks))
     line = drawing.shapes[0].path
