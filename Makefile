@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(BIN)/uv
-# CORE_PYTHON makes the environment without extras; RUN may count lines: see `coverage`.
+# CORE_PYTHON makes environments for which a newer Python may be too new; RUN may count lines: see `coverage`.
 CORE_PYTHON ?= $(BIN)/python
 RUN ?=
 PYTEST := -m pytest -n auto --dist loadgroup
@@ -79,8 +79,8 @@ clean:
 
 .venv-minimum/installed: pyproject.toml | .venv/installed
 	$(UV) venv --quiet --clear --python 3.10 .venv-minimum \
-		|| { echo "Python 3.10 is not installed here: the oldest libraries are tested with the Python of .venv"; \
-		$(UV) venv --quiet --clear --python $(BIN)/python .venv-minimum; }
+		|| { echo "Python 3.10 is not installed here: the oldest libraries are tested with $(CORE_PYTHON)"; \
+		$(UV) venv --quiet --clear --python $(CORE_PYTHON) .venv-minimum; }
 	$(UV) pip install --quiet --python .venv-minimum --resolution lowest-direct --editable '.[all,test]'
 	touch $@
 
