@@ -6,6 +6,7 @@ from scipy.optimize import approx_fprime
 from sklearn.covariance import empirical_covariance
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.mixture import GaussianMixture
 
 from safespn import SPN, Gaussian, MultivariateGaussian, Product, Sum
 from safespn.engine.evidence import class_evidence
@@ -42,6 +43,30 @@ def test_untied_covariances_are_those_of_the_classes(backend):
     for k, leaf in enumerate(root.children):
         np.testing.assert_allclose(leaf.covariance, empirical_covariance(X[y == k]), atol=1e-10)
     assert spn.n_parameters == 2 + 3 * 14
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("spread", [1.0, 1e5], ids=["near", "far"])
+@pytest.mark.parametrize("n_leaves", [7, 12])
+def test_a_step_of_many_leaves_of_one_covariance_is_that_of_a_tied_mixture(n_leaves, spread, backend):
+    rng = np.random.default_rng(0)
+    centres = spread * rng.normal(size=(n_leaves, 3))
+    X = centres[rng.integers(n_leaves, size=900)] + rng.normal(size=(900, 3)) @ [[1, 0.5, 0], [0, 1, 0], [0, 0, 2]]
+    start, weights = centres + 0.3, np.full(n_leaves, 1 / n_leaves)
+    spn = SPN(Sum([MultivariateGaussian(range(3), mean, np.eye(3), tie=0) for mean in start], weights))
+    peer = GaussianMixture(
+        n_leaves,
+        covariance_type="tied",
+        weights_init=weights,
+        means_init=start,
+        precisions_init=np.eye(3),
+        reg_covar=0.0,
+        max_iter=1,
+    ).fit(X)
+    fitted = spn.fit_em(X, max_iter=1).root
+    np.testing.assert_allclose(fitted.weights, peer.weights_)
+    np.testing.assert_allclose([leaf.mean for leaf in fitted.children], peer.means_, rtol=1e-9)
+    np.testing.assert_allclose(fitted.children[0].covariance, peer.covariances_, rtol=1e-6 if spread == 1 else 1e-3)
 
 
 def test_covariance_prior_pulls_towards_its_target(backend):

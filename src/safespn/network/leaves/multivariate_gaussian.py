@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,12 @@ SMALLEST_CORRELATION_EIGENVALUE = 1e-9
 """Eigenvalues of a learned correlation matrix stay above this, floor or no floor, so that it can be factored."""
 ROUNDING = 1e-12
 """A variance that falls below this share of its last value in one step is rounding error."""
+ROWS_AT_ONCE, ELEMENTS_AT_ONCE = 2**11, 2**17
+"""Complete rows are taken in parts of at most so many rows, and so many cells (a megabyte) of several leaves: what is
+computed from them stays in the cache of one core, and threads need not share the way to memory."""
+MANY_LEAVES, FARTHEST_FROM_CENTRE = 8, 1e3
+"""From so many leaves of one covariance on their moments are computed about a common centre, if all means are within so
+many standard deviations of it: farther away too many digits would be lost."""
 
 
 class MultivariateGaussianFamily(LeafFamily):
@@ -221,27 +228,78 @@ class _Densities:
             whitening = self.whitening[0].T
             rows, centres = (cells[0] - self.mean[0]) @ whitening, (self.mean - self.mean[0]) @ whitening
             return np.asarray(self.constant[:, None] - 0.5 * cdist(centres, rows, "sqeuclidean"))
-        z = (cells - self.mean[:, None]) @ self.whitening.mT
-        return np.asarray(self.constant[:, None] - 0.5 * np.einsum("lnd,lnd->ln", z, z))
+        cells = np.broadcast_to(cells, (len(self.mean), *cells.shape[1:]))
+        value = np.empty(cells.shape[:2])
+        for leaves, rows in _parts(cells):
+            z = (cells[leaves, rows] - self.mean[leaves, None]) @ self.whitening[leaves].mT
+            with np.errstate(over="ignore"):  # a cell too far away for its square has density zero
+                value[leaves, rows] = self.constant[leaves, None] - 0.5 * np.vecdot(z, z)
+        return value
 
     def statistics(self, cells: FloatArray, flow: FloatArray) -> FloatArray:
         """Flow, flow times z and flow times z z' of each leaf; ``flow`` has shape (n_leaves, n_rows)."""
-        n_leaves, _, d = cells.shape
-        deviation = cells - self.mean[:, None]
-        extra = np.zeros((n_leaves, d, d))
-        if np.isnan(cells).any():
-            flow = np.where(np.isnan(cells).all(axis=2), 0.0, flow)
-            for leaf in range(n_leaves):
-                for rows, missing in _patterns(cells[leaf]):
-                    if missing.any() and not missing.all():
-                        regression, rest = self._conditional(leaf, missing)
-                        deviation[leaf][np.ix_(rows, missing)] = deviation[leaf][np.ix_(rows, ~missing)] @ regression.T
-                        extra[leaf][np.ix_(missing, missing)] += flow[leaf, rows].sum() * rest
-            deviation = np.nan_to_num(deviation, nan=0.0)
-        z = deviation @ self.whitening.mT
-        first = np.einsum("ln,lnd->ld", flow, z)
-        second = (z * flow[:, :, None]).mT @ z + self.whitening @ extra @ self.whitening.mT
-        return np.concatenate([flow.sum(axis=1)[:, None], first, second.reshape(n_leaves, -1)], axis=1)
+        if np.isnan(cells[0] if cells.strides[0] == 0 else cells).any():
+            parts = [slice(leaf, leaf + 1) for leaf in range(len(cells))]
+            return np.concatenate([self._of_incomplete(leaves, cells[leaves], flow[leaves]) for leaves in parts])
+        if self._is_spread_out and cells.strides[0] == 0:
+            return self._statistics_about_one_centre(cells[0], flow)
+        d = cells.shape[2]
+        total = np.zeros((len(cells), 1 + d + d * d))
+        for leaves, rows in _parts(cells):
+            deviation = cells[leaves, rows] - self.mean[leaves, None]
+            total[leaves] += self._statistics(leaves, deviation, flow[leaves, rows])
+        return total
+
+    @cached_property
+    def _is_spread_out(self) -> bool:
+        """Whether many leaves share a covariance, with means close enough for moments about a common centre."""
+        return (
+            self.is_tied and len(self.mean) >= MANY_LEAVES and float(np.abs(self._centres).max()) < FARTHEST_FROM_CENTRE
+        )
+
+    @cached_property
+    def _centres(self) -> FloatArray:
+        """Whitened distances of the means from their average, where leaves share a covariance."""
+        return np.asarray((self.mean - self.mean.mean(axis=0)) @ self.whitening[0].T)
+
+    def _statistics_about_one_centre(self, cells: FloatArray, flow: FloatArray) -> FloatArray:
+        """Moments of all leaves about the average mean, by one matrix product, moved to each leaf's own mean."""
+        n_leaves, d = self.mean.shape
+        row, column = np.triu_indices(d)
+        z = (cells - self.mean.mean(axis=0)) @ self.whitening[0].T
+        sums = np.zeros((n_leaves, 1 + d + len(row)))
+        at_once = max(1, ELEMENTS_AT_ONCE // sums.shape[1])
+        for first_row in range(0, len(z), at_once):
+            part = z[first_row : first_row + at_once]
+            moments = np.concatenate([np.ones((len(part), 1)), part, part[:, row] * part[:, column]], axis=1)
+            sums += flow[:, first_row : first_row + at_once] @ moments
+        total, about, centre = sums[:, :1], sums[:, 1 : 1 + d], self._centres
+        second = np.empty((n_leaves, d, d))
+        second[:, row, column] = second[:, column, row] = sums[:, 1 + d :]
+        crossed = about[:, :, None] * centre[:, None, :]
+        second += total[:, :, None] * centre[:, :, None] * centre[:, None, :] - crossed - crossed.mT
+        return np.concatenate([total, about - total * centre, second.reshape(n_leaves, -1)], axis=1)
+
+    def _of_incomplete(self, leaves: slice, cells: FloatArray, flow: FloatArray) -> FloatArray:
+        """Statistics of one of the leaves, with missing cells at their conditional mean and covariance."""
+        deviation = cells - self.mean[leaves, None]
+        extra = np.zeros((1, cells.shape[2], cells.shape[2]))
+        flow = np.where(np.isnan(cells).all(axis=2), 0.0, flow)
+        for rows, missing in _patterns(cells[0]):
+            if missing.any() and not missing.all():
+                regression, rest = self._conditional(leaves.start, missing)
+                deviation[0][np.ix_(rows, missing)] = deviation[0][np.ix_(rows, ~missing)] @ regression.T
+                extra[0][np.ix_(missing, missing)] += flow[0, rows].sum() * rest
+        statistics = self._statistics(leaves, np.nan_to_num(deviation, nan=0.0), flow)
+        whitening = self.whitening[leaves]
+        statistics[:, -extra[0].size :] += (whitening @ extra @ whitening.mT).reshape(1, -1)
+        return statistics
+
+    def _statistics(self, leaves: slice, deviation: FloatArray, flow: FloatArray) -> FloatArray:
+        """Statistics of some of the leaves from deviations from their means, shape (n_leaves, n_rows, n_columns)."""
+        z = deviation @ self.whitening[leaves].mT
+        first, second = (flow[:, None] @ z)[:, 0], (z * flow[:, :, None]).mT @ z
+        return np.concatenate([flow.sum(axis=1)[:, None], first, second.reshape(len(z), -1)], axis=1)
 
     def complete(
         self, leaf: int, cells: FloatArray, missing: BoolArray, generator: np.random.Generator | None
@@ -284,6 +342,16 @@ class _Densities:
 def _lower(d: int) -> tuple[slice, IntArray, IntArray]:
     """Index of the lower triangles of a stack of matrices."""
     return (slice(None), *np.tril_indices(d))
+
+
+def _parts(cells: FloatArray) -> Iterator[tuple[slice, slice]]:
+    """Yield leaves and rows of cells of shape (n_leaves, n_rows, n_columns), in parts that stay in cache."""
+    n_leaves, n_rows, d = cells.shape
+    rows_at_once = min(ROWS_AT_ONCE, max(1, ELEMENTS_AT_ONCE // d))
+    leaves_at_once = max(1, ELEMENTS_AT_ONCE // (rows_at_once * d))
+    for leaf in range(0, n_leaves, leaves_at_once):
+        for row in range(0, n_rows, rows_at_once):
+            yield slice(leaf, leaf + leaves_at_once), slice(row, row + rows_at_once)
 
 
 def _patterns(cells: FloatArray) -> Iterator[tuple[IntArray, BoolArray]]:
