@@ -36,9 +36,10 @@ def folder(tmp_path_factory):
     return path
 
 
-def start(*arguments):
+def start(*arguments, **environment):
     command = [Path(sys.executable).parent / "safespn", "reproduce", *map(str, arguments)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def tables_of(path):
@@ -79,6 +80,7 @@ def test_a_missing_data_set_is_told_and_skipped(folder, tmp_path, monkeypatch, c
             raise datasets.DatasetNotFoundError(f"data set {name!r}: put {name}.csv into a folder")
         return datasets.load(name, data_dir)
 
+    monkeypatch.delenv("SAFESPN_SUITE", raising=False)
     monkeypatch.setattr(module, "load", load)
     monkeypatch.setattr(module, "run_trials", lambda data, *_, **__: {"iris": [FAKE, FAKE]})
     arguments = ["all", *ARGUMENTS, "--data-dir", str(folder), "--data-sets", "iris,bupa", "-o", str(tmp_path)]
@@ -86,6 +88,7 @@ def test_a_missing_data_set_is_told_and_skipped(folder, tmp_path, monkeypatch, c
     error = capfd.readouterr().err
     assert "skipped data set 'bupa': put bupa.csv into a folder" in error
     assert "safespn: incomplete, without bupa" in error
+    assert "without the wide comparison: SAFESPN_SUITE names no folder with its tables" in error
     assert "bupa" in (tmp_path / "index.html").read_text()
     assert run(["reproduce", *arguments[:-4], "--data-sets", "bupa", "-o", str(tmp_path)]) == 2
     assert "none of the data sets is available" in capfd.readouterr().err
@@ -139,11 +142,14 @@ def data_dir():
 
 @pytest.fixture(scope="module")
 def whole(data_dir, tmp_path_factory):
-    """Two trials of two data sets, through the command."""
-    out = tmp_path_factory.mktemp("out")
-    process = start(
-        "all", "--trials", 2, "--jobs", 2, "--data-sets", ",".join(NAMES), "--data-dir", data_dir, "-o", out
-    )
+    """Two trials of two data sets and of a table for the wide comparison, through the command."""
+    out, suite = tmp_path_factory.mktemp("out"), tmp_path_factory.mktemp("suite")
+    data, target = load_iris(return_X_y=True)
+    rows = [",".join([*map(str, row), str(label)]) for row, label in zip(data, target, strict=True)]
+    (suite / "flowers.csv").write_text("\n".join(["a,b,c,d,class", *rows]))
+    of_paper = ("--data-sets", ",".join(NAMES), "--data-dir", data_dir)
+    of_suite = ("--methods", "base,lr", "--budgets", 20)
+    process = start("all", "--trials", 2, "--jobs", 2, *of_paper, *of_suite, "-o", out, SAFESPN_SUITE=str(suite))
     _, error = process.communicate(timeout=900)
     assert process.returncode == 0, error
     assert "100 %" in error
@@ -172,6 +178,13 @@ def test_the_tables_have_what_they_should(whole):
     assert float(third["wine"]["certified, discriminative"].split("±")[0]) > 0.9
     ranked = [row[:2] for row in csv.reader((whole / "ranks.csv").read_text().splitlines()[1:])]
     assert {method for score, method in ranked if score == "F1"} == set(SEMI_SUPERVISED)
+
+
+@pytest.mark.slow
+@TWO_TRIALS
+def test_all_includes_the_wide_comparison(whole):
+    assert "logistic regression" in cells(whole / "suite" / "suite_20.csv")
+    assert (whole / "suite" / "index.html").is_file()
 
 
 def test_rows_that_a_copy_lacks_are_seen_beside_the_papers(data_dir, tmp_path):

@@ -47,7 +47,8 @@ def reproduce(
 
     The paper's data sets come from a folder of CSV files, from scikit-learn or from OpenML; missing ones are
     skipped, and the status is 1. `suite` compares on all tables of a folder: files NAME.csv or NAME.csv.gz with the
-    label in the column `class`. Trials are kept in the output folder: an interrupted run resumes where it stopped.
+    label in the column `class`. `all` makes both, the comparison in the folder `suite` of the output, if
+    SAFESPN_SUITE names its tables. Trials are kept in the output folder: an interrupted run resumes where it stopped.
 
     Examples
     --------
@@ -58,25 +59,31 @@ def reproduce(
     - `safespn reproduce suite --data-dir tables --budgets 20,100 --jobs 2 -o results`
     """
     reporter = Reporter(quiet=quiet)
-    if what == "suite":
-        own.check_none_given(what, {"--data-sets": data_sets})
+    own.check_options(what, of_paper={"--data-sets": data_sets}, of_suite={"--tables": tables, "--methods": methods})
+    suite = own.suite_folder(what, data_dir)
+    missing: list[str] = []
+    if what != "suite":
+        folder, names = None if data_dir is None else str(data_dir), own.data_sets_of(data_sets)
+        n_trials, settings = trials or own.PAPER_TRIALS, TrialSettings(seed, split)
+        made = _run_paper(what, output, n_trials, jobs, folder, names, settings, reporter)
+        missing += made.missing
+        reporter.result(f"results: {output / 'index.html'}", {})
+    if suite is not None:
         plan = Plan(
-            own.suite_folder(data_dir),
+            suite,
             tables=own.split_list(tables),
             budgets=own.budgets_of(budgets),
             trials=range(first_trial, first_trial + (trials or own.SUITE_TRIALS)),
             fits=own.fits_of(methods),
             recorded=comparators,
         )
-        made = _run_suite(plan, output, jobs, reporter)
-    else:
-        own.check_none_given(what, {"--tables": tables, "--methods": methods})
-        folder, names = None if data_dir is None else str(data_dir), own.data_sets_of(data_sets)
-        n_trials, settings = trials or own.PAPER_TRIALS, TrialSettings(seed, split)
-        made = _run_paper(what, output, n_trials, jobs, folder, names, settings, reporter)
-    reporter.result(f"results: {output / 'index.html'}", {})
-    if made.missing:
-        sys.stderr.write(f"safespn: incomplete, without {', '.join(made.missing)}\n")
+        of_suite = output if what == "suite" else output / "suite"
+        missing += _run_suite(plan, of_suite, jobs, reporter).missing
+        reporter.result(f"results: {of_suite / 'index.html'}", {})
+    elif what == "all":
+        reporter.warning("without the wide comparison: SAFESPN_SUITE names no folder with its tables")
+    if missing:
+        sys.stderr.write(f"safespn: incomplete, without {', '.join(missing)}\n")
         raise typer.Exit(INCOMPLETE)
 
 

@@ -70,22 +70,26 @@ Comparators = Annotated[
 FirstTrial = Annotated[int, typer.Option(min=0, help="Number of the first trial.", rich_help_panel=_SUITE_PANEL)]
 
 
-def check_none_given(what: str, options: dict[str, str | None]) -> None:
-    """Refuse options that are for something else than what is asked for."""
-    for option, value in options.items():
+def check_options(what: str, of_paper: dict[str, str | None], of_suite: dict[str, str | None]) -> None:
+    """Refuse options that are for something else than what is asked for; ``all`` takes them all."""
+    refused = {"suite": of_paper, "all": {}}.get(what, of_suite)
+    for option, value in refused.items():
         if value is not None:
             raise typer.BadParameter(f"{what} has no such option", param_hint=option)
 
 
-def suite_folder(data_dir: Path | None) -> Path:
-    """Folder with the tables of the wide comparison."""
+def suite_folder(what: str, data_dir: Path | None) -> Path | None:
+    """Folder with the tables of the wide comparison; None where it is not asked for, or not named for ``all``."""
+    if what not in ("suite", "all"):
+        return None
+    if what == "suite" and data_dir is not None:
+        return data_dir
     named = os.environ.get("SAFESPN_SUITE", "")
-    folder = data_dir or (Path(named) if named else None)
-    if folder is None:
+    if named and not Path(named).is_dir():
+        raise DatasetNotFoundError(f"SAFESPN_SUITE names {named}, which is not a folder")
+    if not named and what == "suite":
         raise DatasetNotFoundError("suite needs a folder of tables: name it by --data-dir or SAFESPN_SUITE")
-    if not folder.is_dir():
-        raise DatasetNotFoundError(f"SAFESPN_SUITE names {folder}, which is not a folder")
-    return folder
+    return Path(named) if named else None
 
 
 def split_list(text: str | None) -> list[str]:
