@@ -18,7 +18,7 @@ from safespn.class_networks.assembly import Assembly
 from safespn.class_networks.committee import Committee, log_average
 from safespn.network.structure import Structure
 from safespn.rows.blocks import BlockStates, PartitionedRows, RowBlock
-from safespn.safety.contrast import contrast, labelled_gains, worst_gains
+from safespn.safety.contrast import contrast, gain_totals
 from safespn.safety.method import Method
 from safespn.safety.problem import Problem
 from safespn.safety.report import SafetyReport
@@ -172,9 +172,6 @@ class _Assess:
             each = posterior - reference
         each = np.where(np.isneginf(posterior) & np.isneginf(reference), np.inf, each) + state.density_gain[:, None]
         known = np.nonzero(codes >= 0)[0]
-        worst = worst_gains(each)
-        of_labelled = labelled_gains(each[known], codes[known])
-        worst[known] = of_labelled
         labels = np.exp(posterior)
         labels[known] = codes[known, None] == np.arange(labels.shape[1])
         at_labels = contrast(posterior, reference, labels) + state.density_gain
@@ -182,9 +179,7 @@ class _Assess:
         finite = np.isfinite(state.density)
         magnitude = float(np.abs(state.density[finite]) @ weights[finite] + weights.sum())
         return Assessment(
-            worst_case=float(worst @ weights),
-            contrast=float(at_labels @ weights),
-            labelled_gain=float(of_labelled @ weights[known]),
+            *gain_totals(each, at_labels, codes, weights),
             density_gain=float(state.density_gain @ weights),
             n_changed=int((posterior[free].argmax(axis=1) != reference[free].argmax(axis=1)).sum()),
             magnitude=magnitude,

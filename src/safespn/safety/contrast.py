@@ -44,6 +44,29 @@ def contrast(joint: FloatArray, reference: FloatArray, soft_labels: FloatArray) 
     return _finite_if_all_skipped(gains(_log_mean(joint, soft_labels), _log_mean(reference, soft_labels)))
 
 
+def gain_totals(
+    each: FloatArray, at_labels: FloatArray, codes: IntArray, weights: FloatArray | None
+) -> tuple[float, float, float]:
+    """Worst case, contrast and labelled gain of some rows, in nats; they add over blocks of rows.
+
+    Parameters
+    ----------
+    each : array of shape (n_rows, n_classes)
+        Gains.
+    at_labels : array of shape (n_rows,)
+        Each row's part of the contrast.
+    codes : array of shape (n_rows,)
+        Class of each row, -1 where it is unknown.
+    weights : array of shape (n_rows,) or None
+    """
+    known = np.nonzero(codes >= 0)[0]
+    of_labelled, worst = labelled_gains(each[known], codes[known]), worst_gains(each)
+    worst[known] = of_labelled
+    if weights is None:
+        return float(worst.sum()), float(at_labels.sum()), float(of_labelled.sum())
+    return float(worst @ weights), float(at_labels @ weights), float(of_labelled @ weights[known])
+
+
 def _log_mean(joint: FloatArray, soft_labels: FloatArray) -> FloatArray:
     """Log of ``sum_k q_mk exp(a_mk)`` for each row, shape (n_rows,)."""
     largest = reduce(np.maximum, joint.T)

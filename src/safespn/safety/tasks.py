@@ -18,7 +18,7 @@ from safespn.foundation.posteriors import gains, log_posterior, posterior
 from safespn.foundation.simplex import log_of, project_simplex
 from safespn.network.structure import Parameters, Structure
 from safespn.rows.blocks import RowBlock
-from safespn.safety.contrast import contrast, labelled_gains, soft_label_gradient, worst_gains
+from safespn.safety.contrast import contrast, gain_totals, soft_label_gradient
 from safespn.typing import BoolArray, FloatArray
 
 
@@ -261,19 +261,13 @@ def view(joint: FloatArray, conditional: bool) -> FloatArray:
 
 def assess(block: RowBlock, state: RowState, joint: FloatArray) -> Assessment:
     """Worst case, contrast and labelled gain of a block's rows from what is compared of the model's class joint."""
-    weights = np.empty(0) if block.weights is None else block.weights
     if backends.is_compiled():
-        from safespn.safety.contrast_kernel import gain_totals
+        from safespn.safety import contrast_kernel
 
+        weights = np.empty(0) if block.weights is None else block.weights
         # Arrays that came from another process may be read-only, for which numba would compile once more.
         arrays = (joint, state.reference, state.soft_labels, block.codes, weights)
-        return Assessment(*gain_totals(*(np.require(array, requirements=["C", "W"]) for array in arrays)))
-    each = gains(joint, state.reference)
-    known = np.nonzero(block.codes >= 0)[0]
-    of_labelled = labelled_gains(each[known], block.codes[known])
-    worst = worst_gains(each)
-    worst[known] = of_labelled
+        owned = (np.require(array, requirements=["C", "W"]) for array in arrays)
+        return Assessment(*contrast_kernel.gain_totals(*owned))
     at_labels = contrast(joint, state.reference, state.soft_labels)
-    if block.weights is None:
-        return Assessment(float(worst.sum()), float(at_labels.sum()), float(of_labelled.sum()))
-    return Assessment(float(worst @ weights), float(at_labels @ weights), float(of_labelled @ weights[known]))
+    return Assessment(*gain_totals(gains(joint, state.reference), at_labels, block.codes, block.weights))

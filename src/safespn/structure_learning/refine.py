@@ -50,13 +50,6 @@ class Shrinkage:
             if target is not None:
                 self.rows.setdefault(group, []).append((row, target))
 
-    @classmethod
-    def none(cls) -> Shrinkage:
-        """Return a shrinkage that changes nothing."""
-        shrinkage = cls.__new__(cls)
-        shrinkage.rows = {}
-        return shrinkage
-
     def apply(self, parameters: Parameters, statistics: Statistics) -> Parameters:
         """Return parameters with the (co)variances drawn towards their targets."""
         leaves = list(parameters.leaves)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from safespn.engine import passes
-from safespn.foundation.posteriors import log_posterior
 from safespn.spn import SPN
 from safespn.structure_learning.describe import Describer
 from safespn.structure_learning.plan import Plan
-from safespn.typing import ArrayLike, FloatArray, IntArray
+from safespn.typing import FloatArray
 
 LARGEST_SAMPLE = 2000
 
@@ -27,23 +26,6 @@ def depths_by_score(plan: Plan, score: Callable[[int], float]) -> tuple[int, Flo
     """
     scores = np.array([score(depth) for depth in range(plan.depth + 1)])
     return int(np.argmax(scores)), scores
-
-
-def conditional_likelihood(learn: Callable[[int], SPN], X: ArrayLike, classes: IntArray) -> Callable[[int], float]:
-    """Score a depth by the mean conditional log-likelihood of validation rows' classes.
-
-    Parameters
-    ----------
-    learn : callable
-        From a depth to a class network cut there.
-    X, classes : validation rows and their classes, 0 to K - 1
-    """
-
-    def score(depth: int) -> float:
-        joint = learn(depth).log_joint(X)
-        return float(log_posterior(joint)[np.arange(len(classes)), classes].mean())
-
-    return score
 
 
 def information_criterion(plan: Plan, describer: Describer, criterion: str) -> Callable[[int], float]:
