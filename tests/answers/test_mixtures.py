@@ -11,7 +11,7 @@ from safespn.answers.coalitions import RowPosteriors
 from safespn.answers.explanation import subsets_in_chains
 from safespn.answers.gaussians import chains
 from safespn.answers.mixtures import MixturePosteriors, mixture_of
-from safespn.class_networks.candidate import compiled
+from safespn.class_networks.candidate import compile_checked
 from safespn.class_networks.committee import Member
 
 
@@ -33,7 +33,7 @@ def one_per_class(tied=False):
 
 
 def member_of(root, temperature=0.7):
-    return Member("components", "", 1.0, temperature, 0.0, 1.0, *compiled(root))
+    return Member("components", "", 1.0, temperature, 0.0, 1.0, *compile_checked(root))
 
 
 def rows_with_gaps(n=30):

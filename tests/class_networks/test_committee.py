@@ -8,7 +8,7 @@ import pytest
 from scipy.special import softmax
 
 from safespn import SPN, Categorical, Gaussian, Product, Sum
-from safespn.class_networks.candidate import compiled
+from safespn.class_networks.candidate import compile_checked
 from safespn.class_networks.committee import Committee, Member, log_average
 
 CELLS = np.array([[0.3, 1.0], [2.0, 0.0], [np.nan, 1.0], [np.nan, np.nan], [-1.0, np.nan]])
@@ -20,7 +20,7 @@ def of_class(mean, share):
 
 def member(means, shares, class_weights, **options):
     root = Sum([of_class(*each) for each in zip(means, shares, strict=True)], class_weights)
-    structure, parameters = compiled(root)
+    structure, parameters = compile_checked(root)
     settings = {"weight": 1.0, "temperature": 1.0, "log_loss": 0.5, "density_weight": 1.0} | options
     return Member("blocks", "by hand", structure=structure, parameters=parameters, **settings)
 
@@ -88,7 +88,7 @@ def test_posteriors_are_drawn_back_to_the_reference():
 def test_trees_vote_with_one_posterior_each():
     """However much denser a row is under one tree than under another."""
     trees = [[of_class(0, 0.3), of_class(50, 0.6)], [of_class(2, 0.6), of_class(50, 0.9)]]
-    structure, parameters = compiled(Sum([Sum(each, [0.5, 0.5]) for each in trees], [0.5, 0.5]))
+    structure, parameters = compile_checked(Sum([Sum(each, [0.5, 0.5]) for each in trees], [0.5, 0.5]))
     voting = Member("forest", "", 1.0, 1.0, 0.5, 1.0, structure, parameters, votes=True)
     cells = CELLS[:2]
     near = joint_by_hand([0, 2], [0.3, 0.6], [0.25, 0.25], cells)
@@ -102,7 +102,7 @@ def test_trees_vote_with_one_posterior_each():
 
 def test_a_row_that_is_impossible_has_the_class_proportions():
     root = Sum([Categorical(0, [1.0, 0.0]), Categorical(0, [1.0, 0.0])], [0.3, 0.7])
-    structure, parameters = compiled(root)
+    structure, parameters = compile_checked(root)
     committee = Committee((Member("blocks", "", 1.0, 1.0, 0.5, 1.0, structure, parameters),))
     density, posterior = committee.evaluate(np.array([[1.0]]))
     assert density[0] == -np.inf

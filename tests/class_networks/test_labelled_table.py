@@ -34,7 +34,7 @@ def test_moments_are_those_of_the_observed_cells():
     assert table.variance[0] == (16 + 4 + 2 * 9) / 4
     np.testing.assert_array_equal(table.is_constant, [False, True, True])
     np.testing.assert_array_equal(table.variance[1:], [1, 1])
-    np.testing.assert_array_equal(table.variance_floor(0.5), [table.variance[0] / 2, 1, 1])
+    np.testing.assert_array_equal(table.min_variance(0.5), [table.variance[0] / 2, 1, 1])
     assert np.isfinite(table.mean).all()
 
 

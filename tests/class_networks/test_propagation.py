@@ -22,9 +22,10 @@ def moons(n_rows=400, per_class=3):
     return cells, codes, partly
 
 
-def test_labels_travel_along_two_moons():
+@pytest.mark.parametrize(("n_rows", "least"), [(400, 0.97), (100, 0.9)])
+def test_labels_travel_along_two_moons(n_rows, least):
     """From three labels of each moon to nearly all rows; without propagation the tables know their neighbours only."""
-    cells, codes, partly = moons()
+    cells, codes, partly = moons(n_rows)
     table = labelled_table(cells, partly)
     folds = draw_folds(table, np.random.default_rng(0))
     candidates = list(propagation.candidates(table, folds, SETTINGS, np.random.default_rng(0)))
@@ -33,7 +34,18 @@ def test_labels_travel_along_two_moons():
         network = candidate.build()
         joint = passes.log_joint(bind(network.structure, network.parameters), cells)
         accuracy.append((joint.argmax(axis=1) == codes).mean())
-    assert max(accuracy) > 0.97
+    assert max(accuracy) > least
+
+
+@pytest.mark.parametrize(("n_rows", "sizes"), [(70, []), (80, [64]), (160, [64, 128]), (400, [64, 128, 256])])
+def test_small_tables_have_fewer_sizes_and_correlated_ones_the_smallest_and_the_largest(n_rows, sizes):
+    cells, _, partly = moons(n_rows)
+    table = labelled_table(cells, partly)
+    folds = draw_folds(table, np.random.default_rng(0))
+    names = [each.size for each in propagation.candidates(table, folds, SETTINGS, np.random.default_rng(0))]
+    for shape, expected in {"propagating": sizes, "correlated": sizes[:1] + sizes[1:][-1:]}.items():
+        of_shape = [int(name.split()[0]) for name in names if name.split()[1] == shape]
+        assert of_shape == [size for size in expected for _ in propagation.PERPLEXITIES]
 
 
 @pytest.mark.parametrize(("name", "perplexity"), [("real", 2.0), ("real", 6.0), ("mixed", 6.0)])

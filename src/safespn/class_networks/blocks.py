@@ -15,7 +15,7 @@ from operator import add
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compiled
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compile_checked
 from safespn.class_networks.copies import block_root, copies, pseudo_data_prior
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -127,8 +127,8 @@ def _network_of_all_rows(table: LabelledTable, settings: NetworkSettings) -> Nod
     n_real = len(table.real_columns)
     is_wide = n_real > min(MOST_COLUMNS, len(table.cells) / 3)
     block_size = COLUMNS_PER_BLOCK if is_wide else max(n_real, 1)
-    structure, parameters = compiled(block_root(table.winsorised, table.n_states, block_size=block_size))
-    leaves = LeafPrior(table.variance_floor(settings.relative_floor), CATEGORY_PRIOR)
+    structure, parameters = compile_checked(block_root(table.winsorised, table.n_states, block_size=block_size))
+    leaves = LeafPrior(table.min_variance(settings.relative_floor), CATEGORY_PRIOR)
     if is_wide:
         leaves = replace(leaves, covariance_prior=float(block_size), covariance_target=table.variance)
     prior = Prior(0.0, leaves)
@@ -151,9 +151,9 @@ class ClassCopies:
 
     @classmethod
     def of(cls, table: LabelledTable, root: Node, settings: NetworkSettings, shared: bool) -> ClassCopies:
-        structure, start = compiled(copies(root, table.n_classes, tied=shared))
+        structure, start = compile_checked(copies(root, table.n_classes, tied=shared))
         pseudo_data = pseudo_data_prior(structure, start, table.cells, settings.pseudo_rows, table.weights)
-        leaves = LeafPrior(table.variance_floor(settings.relative_floor), CATEGORY_PRIOR)
+        leaves = LeafPrior(table.min_variance(settings.relative_floor), CATEGORY_PRIOR)
         return cls(table, structure, start, Prior(0.0, leaves, pseudo_data))
 
     def candidate(self, family: str, folds: Folds, size: str, pull: Prior) -> Candidate:

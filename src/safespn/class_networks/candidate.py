@@ -91,6 +91,6 @@ class Candidate:
     build: Callable[[], ClassNetwork]
 
 
-def compiled(root: Node) -> tuple[Structure, Parameters]:
+def compile_checked(root: Node) -> tuple[Structure, Parameters]:
     """Compile a description after checking it."""
     return compile_network(root, *check_network(root))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from safespn.class_networks.candidate import compiled
+from safespn.class_networks.candidate import compile_checked
 from safespn.class_networks.copies import copy_network
 from safespn.class_networks.weighing import log_tempered
 from safespn.engine import passes
@@ -123,7 +123,7 @@ class Member:
             assert isinstance(of_class, Sum)
             children += of_class.children
             weights += [class_weight * weight for weight in of_class.weights]
-        return bind(*compiled(Sum(children, weights)))
+        return bind(*compile_checked(Sum(children, weights)))
 
 
 _BOUND = ("_network", "_voting_network")

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
 
-from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compiled
+from safespn.class_networks.candidate import CATEGORY_PRIOR, Candidate, ClassNetwork, NetworkSettings, compile_checked
 from safespn.class_networks.component_tables import Responsibilities, spread_tables
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
@@ -91,7 +91,7 @@ def connect(components: Sequence[Node], shares: FloatArray, tables: FloatArray, 
     leaves : LeafPrior
         What further updates of the components respect.
     """
-    structure, parameters = compiled(over_shared_components(components, shares[:, None] * tables))
+    structure, parameters = compile_checked(over_shared_components(components, shares[:, None] * tables))
     # The components' pseudo-data keep their share; the tables get as much as they had when they were filled.
     edge_counts = np.append((TABLE_PSEUDO_ROWS * tables.T).ravel(), np.zeros(tables.shape[1]))
     pseudo_data = PseudoDataPrior(parameters, edge_counts, tuple(np.full(len(v), 1.0) for v in parameters.leaves))
@@ -108,8 +108,8 @@ def over_shared_components(components: Sequence[Node], joint: FloatArray) -> Nod
 def learn_mixture(table: LabelledTable, size: int, settings: NetworkSettings, seed: int) -> Mixture:
     """Learn components from all rows by EM, starting from k-means."""
     root = Sum([independent_columns(table, range(table.n_columns)) for _ in range(size)], [1 / size] * size)
-    structure, start = compiled(root)
-    leaves = LeafPrior(table.variance_floor(VARIANCE_FLOOR), CATEGORY_PRIOR)
+    structure, start = compile_checked(root)
+    leaves = LeafPrior(table.min_variance(VARIANCE_FLOOR), CATEGORY_PRIOR)
     counts = tuple(np.full(len(values), PSEUDO_ROWS) for values in start.leaves)
     prior = Prior(1.0, leaves, PseudoDataPrior(start, np.zeros(structure.n_edges), counts))
     evidence = Evidence(_log_indicators(cluster(table.design.scaled, table.weights, size, seed), size), tilt=0.0)

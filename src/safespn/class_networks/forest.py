@@ -19,7 +19,7 @@ import numpy as np
 import sklearn
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from safespn.class_networks.candidate import Candidate, ClassNetwork, NetworkSettings, compiled
+from safespn.class_networks.candidate import Candidate, ClassNetwork, NetworkSettings, compile_checked
 from safespn.class_networks.copies import independent_columns
 from safespn.class_networks.folds import N_FOLDS, Folds
 from safespn.class_networks.labelled_table import LabelledTable
@@ -227,10 +227,10 @@ class _Forest:
                 parts.append(Product([leaf, *rest]) if rest else leaf)
             of_class[code] = sum(shares)
             classes.append(Sum(parts, np.array(shares) / of_class[code]))
-        structure, parameters = compiled(Sum(classes, (of_class / of_class.sum()).tolist()))
+        structure, parameters = compile_checked(Sum(classes, (of_class / of_class.sum()).tolist()))
         counts = tuple(np.full(len(values), 1.0) for values in parameters.leaves)
         pseudo_data = PseudoDataPrior(parameters, np.zeros(structure.n_edges), counts)
-        leaves = LeafPrior(table.variance_floor(settings.relative_floor))
+        leaves = LeafPrior(table.min_variance(settings.relative_floor))
         return ClassNetwork(structure, parameters, Prior(0.0, leaves, pseudo_data), votes=True)
 
     @cached_property

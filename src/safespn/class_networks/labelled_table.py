@@ -109,7 +109,7 @@ class LabelledTable:
             spread = np.nanmax(self.cells, axis=0) - np.nanmin(self.cells, axis=0)
         return np.asarray(~(spread > 1e-12 * np.abs(np.nan_to_num(self.cells)).max(axis=0)))
 
-    def variance_floor(self, share: float) -> FloatArray:
+    def min_variance(self, share: float) -> FloatArray:
         """Lower bound of each column's variances: a share of its own.
 
         A constant column says nothing about its spread; any smaller bound than one would only inflate densities.

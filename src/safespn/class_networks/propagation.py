@@ -25,10 +25,11 @@ from safespn.network.leaves.family import LeafPrior
 from safespn.network.nodes import Node, Product
 from safespn.typing import FloatArray
 
-SIZES, CORRELATED_SIZES = (64, 128, 256), (64, 256)
+SIZES = (64, 128, 256)
 PERPLEXITIES = (1.5, 2.5)
 """Mean number of components that a row belongs to."""
-ROWS_PER_COMPONENT = 3
+ROWS_PER_COMPONENT = 1.2
+"""Fewest. In small tables nearly every row has a component of its own, as in label propagation between rows."""
 ROWS_FOR_WIDTH = 500
 """Rows that the common width is chosen with."""
 USUAL_TEMPERATURE = 0.5
@@ -48,12 +49,12 @@ def candidates(
     shapes: dict[str, FloatArray | None] = {"propagating components": None}
     if _can_be_correlated(table):
         shapes["correlated propagating components"] = _covariance_within_clusters(table, generator)
+    most = min(len(table.cells) / ROWS_PER_COMPONENT, MOST_LEAVES / table.n_columns)
+    sizes = [size for size in SIZES if size <= most]
     for shape, covariance in shapes.items():
-        for size in SIZES if covariance is None else CORRELATED_SIZES:
-            seed = int(generator.integers(2**31))
-            if size * ROWS_PER_COMPONENT > len(table.cells) or size * table.n_columns > MOST_LEAVES:
-                continue
-            cells = _Cells(table, size, seed, covariance)
+        # Covariances take time: the smallest size and the largest tell nearly as much as all of them.
+        for size in sizes if covariance is None else sorted({*sizes[:1], *sizes[-1:]}):
+            cells = _Cells(table, size, int(generator.integers(2**31)), covariance)
             for perplexity in PERPLEXITIES:
                 width = cells.width_for(perplexity)
                 of_rows = Responsibilities(table, folds, softmax(cells.log_density(table.cells, width), axis=1))
@@ -168,7 +169,7 @@ class _Cells:
     def connected(self, width: float, settings: NetworkSettings, tables: FloatArray) -> ClassNetwork:
         """Make a class network; ``tables`` has p(y | c), shape (n_components, n_classes)."""
         components = self.components(width)
-        floors = self.table.variance_floor(settings.relative_floor)
+        floors = self.table.min_variance(settings.relative_floor)
         shares = np.full(len(components), 1 / len(components))
         network = connect(components, shares, tables, LeafPrior(floors, CATEGORY_PRIOR))
         # Their width suits the spreading of labels, and hundreds of components would take most of the time of a fit.
