@@ -18,6 +18,7 @@ from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from safespn.class_networks.candidate import compile_checked
 from safespn.class_networks.copies import copy_network
@@ -76,24 +77,21 @@ class Member:
 
     def evaluate(self, table: AnyArray, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Log density, shape (n_rows,), and log posteriors at the member's temperature, shape (n_rows, n_classes)."""
-        joint = passes.log_joint(self._voting_network if self.votes else self._network, table, n_jobs)
-        by_voter = joint.reshape(len(joint), self.n_classes, -1)
-        density = np.logaddexp.reduce(joint, axis=1)
-        posterior = self._mean_posterior(by_voter) if self.votes else log_posterior(joint)
+        network = self._voting_network if self.votes else self._network
+        values = passes.map_log_joint(self._density_and_posterior, 1 + self.n_classes, network, table, n_jobs)
+        return values[:, 0], values[:, 1:]
+
+    def _density_and_posterior(self, joint: FloatArray) -> FloatArray:
+        """What :meth:`evaluate` returns as one array, of log values of the root's edges."""
+        if self.votes:
+            density, posterior = _average_of_votes(joint.reshape(len(joint), self.n_classes, -1))
+        else:
+            density, posterior = np.logaddexp.reduce(joint, axis=1), log_posterior(joint)
         impossible = ~np.isfinite(density)
         if impossible.any():
             # A row that no class makes possible says nothing about them.
             posterior[impossible] = self.log_class_weights
-        return density, log_tempered(posterior, self.temperature)
-
-    def _mean_posterior(self, by_voter: FloatArray) -> FloatArray:
-        """Log of the mean posterior over voters; ``by_voter`` has shape (n_rows, n_classes, n_voters)."""
-        top = by_voter.max(axis=1, keepdims=True)
-        powers = np.exp(by_voter - np.where(np.isfinite(top), top, 0.0))
-        total = powers.sum(axis=1, keepdims=True)
-        mean = np.divide(powers, total, out=np.zeros_like(powers), where=total > 0).sum(axis=2)
-        # A row that no tree makes possible has no posterior: the caller knows.
-        return np.asarray(np.log(np.maximum(mean, 1e-300)))
+        return np.column_stack([density, log_tempered(posterior, self.temperature)])
 
     def with_density_weight(self, density_weight: float) -> Member:
         """Return the member with another share in the density; what was bound for its passes is kept."""
@@ -127,6 +125,19 @@ class Member:
 
 
 _BOUND = ("_network", "_voting_network")
+
+
+def _average_of_votes(by_voter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log density, and log of the mean posterior over voters; ``by_voter`` has shape (n_rows, n_classes, n_voters)."""
+    top = by_voter.max(axis=1)
+    powers = by_voter - np.where(np.isfinite(top), top, 0.0)[:, None]
+    np.exp(powers, out=powers)
+    total = powers.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        density = logsumexp(top + np.log(total), axis=1)
+    powers /= np.where(total > 0, total, 1.0)[:, None]
+    # A row that no tree makes possible has no posterior: the caller knows.
+    return density, np.log(np.maximum(powers.mean(axis=2), 1e-300))
 
 
 def _own_tie(first: int, leaf: Leaf) -> int | None:

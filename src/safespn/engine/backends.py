@@ -32,7 +32,7 @@ rows stays in cache. Rows in memory are divided into blocks of this length."""
 class Backend(Protocol):
     """Both passes over one block of rows."""
 
-    releases_gil: bool
+    is_compiled: bool
 
     def block_rows(self, structure: Structure) -> int:
         """Return the number of rows to hand over at a time."""

@@ -33,31 +33,54 @@ class BoundNetwork:
     blocks: tuple[tuple[LeafGroup, Block], ...]
     complete_by_mode: bool
 
-    def features(self, cells: FloatArray, block_values: Sequence[FloatArray] | None = None) -> FloatArray:
+    def features(
+        self, cells: FloatArray, block_values: Sequence[FloatArray] | None = None, *, compiled: bool = False
+    ) -> FloatArray:
         """Append to the cells of some rows what the terms read besides: derived features and values of blocks.
 
         Parameters
         ----------
         block_values : sequence of arrays of shape (n_rows, n_leaves), optional
             The latter, if the caller knows them.
+        compiled : bool
+            Whether compiled code may be used.
         """
         derived = [derive(cells[:, column])[:, None] for column, derive in self.structure.derived_features]
         if block_values is not None:
             derived.extend(block_values)
-        elif self.blocks:
-            with single_threaded_blas():
-                for group, block in self.blocks:
-                    derived.append(block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode).T)
+        else:
+            derived.extend(self._log_density(group, block, cells, compiled).T for group, block in self.blocks)
         return np.concatenate([cells, *derived], axis=1) if derived else cells
 
-    def block_statistics(self, cells: FloatArray, flow: FloatArray) -> tuple[FloatArray, ...]:
-        """Statistics of the blocks' leaves for some rows; ``flow`` has shape (n_block_slots, n_rows)."""
-        if not self.blocks:
-            return ()
+    def _log_density(self, group: LeafGroup, block: Block, cells: FloatArray, compiled: bool) -> FloatArray:
+        """Log density of each row under each leaf of a block, shape (n_leaves, n_rows)."""
+        if compiled and block.gaussians is not None:
+            from safespn.engine import gaussian_kernel
+
+            values = gaussian_kernel.log_density(block.gaussians, group.leaves.columns, cells)
+            if values is not None:
+                return values
         with single_threaded_blas():
-            return tuple(
-                block.statistics(_cells_of_leaves(cells, group), flow[group.slots[0]]) for group, block in self.blocks
-            )
+            return block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode)
+
+    def block_statistics(
+        self, features: FloatArray, flow: FloatArray, *, compiled: bool = False
+    ) -> tuple[FloatArray, ...]:
+        """Statistics of the blocks' leaves for some rows; ``flow`` has shape (n_block_slots, n_rows)."""
+        return tuple(
+            _statistics(group, block, features, flow[group.slots[0]], compiled) for group, block in self.blocks
+        )
+
+
+def _statistics(group: LeafGroup, block: Block, features: FloatArray, flow: FloatArray, compiled: bool) -> FloatArray:
+    if compiled and block.gaussians is not None:
+        from safespn.engine import gaussian_kernel
+
+        values = gaussian_kernel.statistics(block.gaussians, group.leaves.columns, features, flow)
+        if values is not None:
+            return values
+    with single_threaded_blas():
+        return block.statistics(_cells_of_leaves(features, group), flow)
 
 
 def _cells_of_leaves(cells: FloatArray, group: LeafGroup) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -22,7 +23,7 @@ from safespn.typing import FloatArray, IntArray
 TERMS_OF_LARGE_NETWORK, LONG_BLOCK = 10_000, 192
 """Each block reads all numbers of the network once; where they fit into no cache of their own, blocks are longer."""
 
-releases_gil = True
+is_compiled = True
 
 
 def block_rows(structure: Structure) -> int:
@@ -61,7 +62,7 @@ def statistics_after_update(
     joint = np.empty((len(features), network.structure.n_root_edges))
     soft_labels = np.array(update.soft_labels, order="C")
     arguments = UpdateArguments(
-        _writeable(update.reference),
+        kernels.writeable(update.reference),
         soft_labels,
         update.is_free,
         update.rule.pessimism,
@@ -73,27 +74,32 @@ def statistics_after_update(
 
 
 def _totals(structure: Structure, n_rows: int) -> Totals:
-    return Totals(
-        objective=np.zeros(1),
-        edge_flow=np.zeros((structure.n_edges, LANES)),
-        unit_flow=np.zeros((structure.n_units, LANES)),
-        square_flow=np.zeros((len(structure.square.slot), LANES)),
-        square=np.zeros((len(structure.square.slot), 2 * LANES)),
-        linear=np.zeros((structure.linear.n_slots, 2)),
-        table=np.zeros(structure.table_offset[-1]),
-        block_flow=np.zeros((structure.block.n_slots, n_rows)),
-    )
+    n_entries = len(structure.square.slot)
+    shapes = {
+        "objective": (1,),
+        "edge_flow": (structure.n_edges, LANES),
+        "unit_flow": (structure.n_units, LANES),
+        "square_flow": (n_entries, LANES),
+        "square": (n_entries, 2 * LANES),
+        "linear": (structure.linear.n_slots, 2),
+        "table": (structure.table_offset[-1],),
+        "block_flow": (structure.block.n_slots, n_rows),
+    }
+    # One array for all: whenever numpy asks for memory it lets other threads go first.
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    parts = np.split(np.zeros(ends[-1]), ends[:-1])
+    named = zip(shapes.items(), parts, strict=True)
+    return Totals(**{name: part.reshape(shape) for (name, shape), part in named})
 
 
 def _statistics(network: BoundNetwork, features: FloatArray, totals: Totals) -> Statistics:
-    structure = network.structure
     return Statistics(
         float(totals.objective[0]),
         _add_lanes(totals.edge_flow),
         _square_statistics(network, totals),
         totals.linear,
         totals.table,
-        network.block_statistics(features[:, : structure.n_columns], totals.block_flow),
+        network.block_statistics(features, totals.block_flow, compiled=True),
     )
 
 
@@ -136,24 +142,19 @@ def _run(
         plan.schedule.n_unit_rows,
         network.structure.n_sums if wants_statistics else plan.schedule.n_sum_rows,
         plan.schedule.first_shared_row,
-        _writeable(features),
+        kernels.writeable(features),
         KERNEL_BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
         log_likelihood,
         log_joint,
-        _NONE_2D if evidence.log_factor is None else _writeable(evidence.log_factor),
+        _NONE_2D if evidence.log_factor is None else kernels.writeable(evidence.log_factor),
         float(evidence.tilt),
         evidence.conditional,
         hard,
-        _NONE if weights is None else _writeable(weights),
+        _NONE if weights is None else kernels.writeable(weights),
         update,
         totals,
         EXP_CONSTANTS,
     )
-
-
-def _writeable(array: FloatArray) -> FloatArray:
-    """Kernels are compiled for writeable C-ordered arrays; a second version for others would cost seconds."""
-    return np.require(array, np.float64, ["C", "A", "W"])
 
 
 def _numbers(network: BoundNetwork) -> Numbers:

@@ -65,8 +65,14 @@ def class_evidence(classes: ArrayLike, n_rows: int, n_classes: int, *, condition
         raise ValueError(
             f"class {classes[row]} of row {row}: expected 0 to {n_classes - 1} (the root's children), or -1 if unknown"
         )
-    known = (classes[:, None] == np.arange(n_classes)) | (classes[:, None] == -1)
-    return Evidence(np.where(known, 0.0, -np.inf), conditional=conditional)
+    return Evidence(log_indicators(classes, n_classes), conditional=conditional)
+
+
+def log_indicators(classes: IntArray, n_classes: int) -> FloatArray:
+    """Zero for the class of each row, or for every class where it is -1, and minus infinity elsewhere."""
+    of_class = np.where(np.eye(n_classes + 1, n_classes, dtype=bool), 0.0, -np.inf)
+    of_class[-1] = 0.0
+    return np.asarray(of_class[classes])
 
 
 @dataclass(frozen=True)

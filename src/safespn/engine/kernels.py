@@ -60,6 +60,11 @@ types of the arguments; as a default value, which is part of its argument's type
 the other modules, too."""
 
 
+def writeable(array: FloatArray) -> FloatArray:
+    """Kernels are compiled for writeable C-ordered arrays; a second version for others would cost seconds."""
+    return np.require(array, np.float64, ["C", "A", "W"])
+
+
 @compiled
 def run(
     wiring: Wiring,

@@ -20,7 +20,7 @@ from safespn.typing import BoolArray, FloatArray, IntArray
 
 ELEMENTS_PER_BLOCK = 100_000
 
-releases_gil = False
+is_compiled = False
 
 
 _ROOT = np.zeros(1, dtype=np.intp)
@@ -335,7 +335,7 @@ def _statistics(
         square_total,
         linear_total,
         table_total.astype(np.float64),
-        network.block_statistics(features[:, : structure.n_columns], block_flow),
+        network.block_statistics(features, block_flow),
     )
 
 

@@ -37,11 +37,34 @@ def log_joint(
     block_values : sequence of arrays of shape (n_rows, n_leaves), optional
         What the leaves of each block say of each row, if the caller knows a shorter way to it.
     """
+    return map_log_joint(lambda joint: joint, network.structure.n_root_edges, network, table, n_jobs, block_values)
+
+
+def map_log_joint(
+    function: Callable[[FloatArray], FloatArray],
+    n_values: int,
+    network: BoundNetwork,
+    table: AnyArray,
+    n_jobs: int | None = None,
+    block_values: Sequence[FloatArray] | None = None,
+) -> FloatArray:
+    """Apply a function to :func:`log_joint` while it is in cache, so that a wide one is never held whole.
+
+    Parameters
+    ----------
+    function : callable
+        From log values of some rows, shape (n_some, n_root_edges), to an array of shape (n_some, n_values). It runs in
+        the thread that computed them.
+
+    Returns
+    -------
+    array of shape (n_rows, n_values)
+    """
     backend = backends.choose(network.structure, len(table))
-    result = np.empty((len(table), network.structure.n_root_edges))
+    result = np.empty((len(table), n_values))
 
     def run(rows: slice) -> None:
-        result[rows] = backend.log_joint(network, _features(network, table, rows, block_values))
+        result[rows] = function(backend.log_joint(network, _features(network, table, rows, backend, block_values)))
 
     deque(_over_blocks(run, network, table, backend, n_jobs), maxlen=0)
     return result
@@ -53,7 +76,7 @@ def log_likelihood(network: BoundNetwork, table: AnyArray, n_jobs: int | None = 
     result = np.empty(len(table))
 
     def run(rows: slice) -> None:
-        result[rows] = backend.log_likelihood(network, _features(network, table, rows))
+        result[rows] = backend.log_likelihood(network, _features(network, table, rows, backend))
 
     deque(_over_blocks(run, network, table, backend, n_jobs), maxlen=0)
     return result
@@ -87,7 +110,7 @@ def statistics(
 
     def run(rows: slice) -> Statistics:
         of_rows = None if weights is None else weights[rows]
-        return backend.statistics(network, _features(network, table, rows), evidence.take(rows), of_rows, hard)
+        return backend.statistics(network, _features(network, table, rows, backend), evidence.take(rows), of_rows, hard)
 
     return reduce(Statistics.__add__, _over_blocks(run, network, table, backend, n_jobs))
 
@@ -111,7 +134,7 @@ def statistics_after_update(
     backend = backends.choose(network.structure, len(table), n_passes)
     results = []
     for rows in _blocks(network, table, backend):
-        features, of_rows = _features(network, table, rows), None if weights is None else weights[rows]
+        features, of_rows = _features(network, table, rows, backend), None if weights is None else weights[rows]
         results.append(backend.statistics_after_update(network, features, update.take(rows), of_rows))
     statistics, joints, soft_labels = zip(*results, strict=True)
     return reduce(Statistics.__add__, statistics), concatenate(joints), concatenate(soft_labels)
@@ -123,11 +146,16 @@ def concatenate(arrays: Sequence[FloatArray]) -> FloatArray:
 
 
 def _features(
-    network: BoundNetwork, table: AnyArray, rows: slice, block_values: Sequence[FloatArray] | None = None
+    network: BoundNetwork,
+    table: AnyArray,
+    rows: slice,
+    backend: backends.Backend,
+    block_values: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
     structure = network.structure
     cells = as_block(table, rows.start, rows.stop, structure.domains, structure.has_only_real_columns)
-    return network.features(cells, None if block_values is None else [values[rows] for values in block_values])
+    of_rows = None if block_values is None else [values[rows] for values in block_values]
+    return network.features(cells, of_rows, compiled=backend.is_compiled)
 
 
 def _blocks(network: BoundNetwork, table: AnyArray, backend: backends.Backend) -> list[slice]:
@@ -144,5 +172,5 @@ def _over_blocks(
 ) -> Iterator[_Result]:
     """Yield ``run(rows)`` for consecutive blocks of rows, in order, however many threads compute them."""
     blocks = _blocks(network, table, backend)
-    threads = n_threads(len(table), n_jobs) if backend.releases_gil and len(blocks) > 1 else 1
+    threads = n_threads(len(table), n_jobs) if backend.is_compiled and len(blocks) > 1 else 1
     return in_order(run, threads, blocks)

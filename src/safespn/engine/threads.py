@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from itertools import islice
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 ROWS_FOR_THREADS = 50_000
+RESULTS_PER_THREAD = 4
 
 _Result = TypeVar("_Result")
 
@@ -41,16 +42,46 @@ def in_order(run: Callable[..., _Result], n_threads: int, *arguments: Iterable[A
 
 
 def _in_threads(run: Callable[..., _Result], n_threads: int, calls: Iterator[tuple[Any, ...]]) -> Iterator[_Result]:
-    with ThreadPoolExecutor(n_threads) as pool:
-        # Only a few results wait at a time, so that memory does not grow with the number of calls.
-        running = [pool.submit(run, *call) for call in islice(calls, 2 * n_threads)]
+    """Run calls in this thread and some more, each of which takes the next one when it is done with its last.
+
+    A thread that only waited for results would be woken for each of them, at the cost of those that work.
+    """
+    waiting: deque[Future[_Result]] = deque()
+    # Only so many results wait at a time, so that memory does not grow with the number of calls.
+    room, lock = Semaphore(RESULTS_PER_THREAD * n_threads), Lock()
+
+    def run_next() -> bool:
+        with lock:
+            call = next(calls, None)
+            if call is None:
+                return False
+            result: Future[_Result] = Future()
+            waiting.append(result)
         try:
-            while running:
-                yield running.pop(0).result()
-                running.extend(pool.submit(run, *call) for call in islice(calls, 1))
+            result.set_result(run(*call))
+        except BaseException as error:
+            result.set_exception(error)
+        return True
+
+    def run_all() -> None:
+        while room.acquire() and run_next():
+            pass
+
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        for _ in range(n_threads - 1):
+            pool.submit(run_all)
+        try:
+            while not (has_room := room.acquire(blocking=False)) or run_next():
+                while waiting and (waiting[0].done() or not has_room):
+                    yield waiting.popleft().result()
+                    room.release()
+                    has_room = True
+            while waiting:
+                yield waiting.popleft().result()
         finally:
-            for future in running:
-                future.cancel()
+            with lock:
+                calls = iter(())
+            room.release(n_threads)
 
 
 @cache

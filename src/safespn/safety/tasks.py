@@ -12,7 +12,7 @@ import numpy as np
 
 from safespn.engine import backends, passes
 from safespn.engine.bound import BoundNetwork, bind
-from safespn.engine.evidence import Evidence, SoftLabelUpdate, SoftLabelUpdateRule
+from safespn.engine.evidence import Evidence, SoftLabelUpdate, SoftLabelUpdateRule, log_indicators
 from safespn.engine.statistics import Statistics
 from safespn.foundation.posteriors import gains, log_posterior, posterior
 from safespn.foundation.simplex import log_of, project_simplex
@@ -137,11 +137,8 @@ class EStep(WithParameters):
     def __call__(
         self, structure: Structure, block: RowBlock, state: RowState | None
     ) -> tuple[Statistics, RowState | None]:
-        if state is None:
-            known = block.codes[:, None] == np.arange(structure.n_root_edges)
-            log_labels = np.where(known | block.is_unlabelled[:, None], 0.0, -np.inf)
-        else:
-            log_labels = log_of(state.soft_labels)
+        n_classes = structure.n_root_edges
+        log_labels = log_indicators(block.codes, n_classes) if state is None else log_of(state.soft_labels)
         evidence = Evidence(log_labels, self.tilt, self.conditional)
         statistics = passes.statistics(
             self.network(structure), block.table, evidence, block.weights, n_passes=self.n_passes, n_jobs=1

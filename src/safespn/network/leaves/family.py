@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,22 @@ class Table:
     feature: int = 0
 
 
+class Gaussians(NamedTuple):
+    """Multivariate normal densities ``constant - z'z / 2`` with ``z = whitening (x - mean)``.
+
+    Parameters
+    ----------
+    mean : array of shape (n_leaves, n_columns)
+    whitening : array of shape (n_leaves, n_columns, n_columns)
+        Lower triangles.
+    constant : array of shape (n_leaves,)
+    """
+
+    mean: FloatArray
+    whitening: FloatArray
+    constant: FloatArray
+
+
 @dataclass(frozen=True)
 class Block:
     """A log density of several columns, computed by the family for all its leaves at once.
@@ -69,10 +85,14 @@ class Block:
         take their most probable values instead of being marginalised.
     statistics : callable
         From cells and flow (n_leaves, n_rows) to expected statistics, one row per leaf.
+    gaussians : Gaussians or None
+        What the leaves are, if they are Gaussian and few or narrow enough for compiled code: then the engine may
+        compute the same for complete rows, with ``sum f``, ``sum f z`` and ``sum f z z'`` as statistics.
     """
 
     log_density: Callable[[FloatArray, bool], FloatArray]
     statistics: Callable[[FloatArray, FloatArray], FloatArray]
+    gaussians: Gaussians | None = None
     feature: int = 0
 
 

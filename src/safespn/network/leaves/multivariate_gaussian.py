@@ -12,7 +12,7 @@ import numpy as np
 
 from safespn.foundation.distinct import distinct_rows
 from safespn.network.columns import REAL, Domain
-from safespn.network.leaves.family import Block, LeafFamily, LeafPrior, Leaves, Term
+from safespn.network.leaves.family import Block, Gaussians, LeafFamily, LeafPrior, Leaves, Term
 from safespn.network.leaves.gaussian import SMALLEST_VARIANCE
 from safespn.network.nodes import Leaf, check_column
 from safespn.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -24,6 +24,8 @@ ROUNDING = 1e-12
 ROWS_AT_ONCE, ELEMENTS_AT_ONCE = 2**11, 2**17
 """Complete rows are taken in parts of at most so many rows, and so many cells (a megabyte) of several leaves: what is
 computed from them stays in the cache of one core, and threads need not share the way to memory."""
+FEW_COLUMNS = 64
+"""Products of larger matrices are faster by linear algebra than by compiled loops."""
 MANY_LEAVES, FARTHEST_FROM_CENTRE = 8, 1e3
 """From so many leaves of one covariance on their moments are computed about a common centre, if all means are within so
 many standard deviations of it: farther away too many digits would be lost."""
@@ -48,7 +50,7 @@ class MultivariateGaussianFamily(LeafFamily):
 
     def terms(self, parameters: FloatArray) -> Sequence[Term]:
         densities = _Densities(*self._split(parameters))
-        return (Block(densities.log_density, densities.statistics),)
+        return (Block(densities.log_density, densities.statistics, densities.for_compiled_code),)
 
     def update(
         self, statistics: Sequence[FloatArray], parameters: FloatArray, leaves: Leaves, prior: LeafPrior
@@ -206,6 +208,14 @@ class _Densities:
         self.whitening = np.broadcast_to(np.linalg.inv(factor), covariance.shape)
         log_determinant = np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
         self.constant = -0.5 * mean.shape[1] * math.log(2 * math.pi) - log_determinant
+
+    @property
+    def for_compiled_code(self) -> Gaussians | None:
+        """What compiled code needs; None where linear algebra is faster: many columns, or leaves of one covariance."""
+        n_leaves, d = self.mean.shape
+        if d > FEW_COLUMNS or (self.is_tied and n_leaves >= MANY_LEAVES):
+            return None
+        return Gaussians(*map(np.array, (self.mean, self.whitening, self.constant)))
 
     def log_density(self, cells: FloatArray, complete_by_mode: bool) -> FloatArray:
         """Log density of the observed cells, shape (n_leaves, n_rows); missing cells marginalised or at their best."""
