@@ -28,18 +28,18 @@ NETWORKS = {"deep": SETTINGS, **{name: {"network": name, "random_state": 0} for 
 
 
 def steps(problem: Problem, start, certified: bool):  # type: ignore[no-untyped-def]
-    """Make one step after the other; yield wall time, processor time of all threads and of the main one."""
+    """Make one step after the other; yield wall time and processor time of each."""
     states = Comparison(problem, start).start if certified else None
     source, parameters = ProblemSource(problem), start
     while True:
-        before = time.perf_counter(), time.process_time(), time.thread_time()
+        before = time.perf_counter(), time.process_time()
         if certified:
             result, states = problem.run(CertifiedEStep(parameters, RULE), states)
             statistics = result.statistics
         else:
             statistics = source.statistics(parameters)
         parameters = m_step(problem.structure, parameters, statistics, problem.prior)
-        after = time.perf_counter(), time.process_time(), time.thread_time()
+        after = time.perf_counter(), time.process_time()
         yield np.subtract(after, before)
 
 
@@ -68,7 +68,6 @@ def main() -> None:
             times = np.array([[next(of_threads) for of_threads in both] for _ in range(options.steps + 2)])[2:]
             one, two = np.median(times, axis=0)
             best = times[:, :, 0].min(axis=0)
-            # The main thread takes part in the pass; what it does alone counts little.
             print(
                 f"| {name} | {kind} | {member.structure.n_edges} | {1e3 * one[0]:.0f} | {one[0] / two[0]:.2f} "
                 f"| {best[0] / best[1]:.2f} | {one[1] / (two[1] / 2):.2f} |",

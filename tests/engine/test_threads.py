@@ -9,7 +9,7 @@ import pytest
 from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from safespn.engine.threads import ROWS_FOR_THREADS, in_order, n_threads, single_threaded_blas
+from safespn.engine.threads import RESULTS_PER_THREAD, ROWS_FOR_THREADS, in_order, n_threads, single_threaded_blas
 
 
 def blas_threads():
@@ -46,6 +46,24 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(ValueError, match="block 5"):
         list(in_order(fail, 3, range(100)))
+
+
+def test_the_caller_takes_part():
+    threads = list(in_order(lambda _: time.sleep(0.002) or threading.get_ident(), 3, range(60)))
+    assert threading.get_ident() in threads
+    assert 1 < len(set(threads)) <= 3
+
+
+def test_results_that_nobody_takes_stop_the_work():
+    """Memory does not grow with the number of calls, and what is given up is not computed."""
+    begun = []
+    results = in_order(begun.append, 2, range(10_000))
+    next(results)
+    time.sleep(0.05)
+    assert len(begun) <= 2 * RESULTS_PER_THREAD + 1
+    results.close()
+    time.sleep(0.05)
+    assert len(begun) <= 2 * RESULTS_PER_THREAD + 1
 
 
 def test_blas_is_limited_by_many_threads_at_once_and_set_free_afterwards():

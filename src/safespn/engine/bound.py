@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,23 +32,16 @@ class BoundNetwork:
     blocks: tuple[tuple[LeafGroup, Block], ...]
     complete_by_mode: bool
 
-    def features(
-        self, cells: FloatArray, block_values: Sequence[FloatArray] | None = None, *, compiled: bool = False
-    ) -> FloatArray:
+    def features(self, cells: FloatArray, *, compiled: bool = False) -> FloatArray:
         """Append to the cells of some rows what the terms read besides: derived features and values of blocks.
 
         Parameters
         ----------
-        block_values : sequence of arrays of shape (n_rows, n_leaves), optional
-            The latter, if the caller knows them.
         compiled : bool
             Whether compiled code may be used.
         """
         derived = [derive(cells[:, column])[:, None] for column, derive in self.structure.derived_features]
-        if block_values is not None:
-            derived.extend(block_values)
-        else:
-            derived.extend(self._log_density(group, block, cells, compiled).T for group, block in self.blocks)
+        derived.extend(self._log_density(group, block, cells, compiled).T for group, block in self.blocks)
         return np.concatenate([cells, *derived], axis=1) if derived else cells
 
     def _log_density(self, group: LeafGroup, block: Block, cells: FloatArray, compiled: bool) -> FloatArray:

@@ -20,12 +20,7 @@ from safespn.typing import AnyArray, FloatArray
 _Result = TypeVar("_Result")
 
 
-def log_joint(
-    network: BoundNetwork,
-    table: AnyArray,
-    n_jobs: int | None = None,
-    block_values: Sequence[FloatArray] | None = None,
-) -> FloatArray:
+def log_joint(network: BoundNetwork, table: AnyArray, n_jobs: int | None = None) -> FloatArray:
     """Log value of each child of the root times its weight, ``log w_k + log S_k(x)``, shape (n_rows, n_root_edges).
 
     Parameters
@@ -34,10 +29,8 @@ def log_joint(
         As returned by :func:`safespn.network.columns.as_table`; NaN cells are marginalised.
     n_jobs : int or None
         Number of threads; None for one on short tables and one per core on long ones.
-    block_values : sequence of arrays of shape (n_rows, n_leaves), optional
-        What the leaves of each block say of each row, if the caller knows a shorter way to it.
     """
-    return map_log_joint(lambda joint: joint, network.structure.n_root_edges, network, table, n_jobs, block_values)
+    return map_log_joint(lambda joint: joint, network.structure.n_root_edges, network, table, n_jobs)
 
 
 def map_log_joint(
@@ -46,7 +39,6 @@ def map_log_joint(
     network: BoundNetwork,
     table: AnyArray,
     n_jobs: int | None = None,
-    block_values: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
     """Apply a function to :func:`log_joint` while it is in cache, so that a wide one is never held whole.
 
@@ -64,7 +56,7 @@ def map_log_joint(
     result = np.empty((len(table), n_values))
 
     def run(rows: slice) -> None:
-        result[rows] = function(backend.log_joint(network, _features(network, table, rows, backend, block_values)))
+        result[rows] = function(backend.log_joint(network, _features(network, table, rows, backend)))
 
     deque(_over_blocks(run, network, table, backend, n_jobs), maxlen=0)
     return result
@@ -145,17 +137,10 @@ def concatenate(arrays: Sequence[FloatArray]) -> FloatArray:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _features(
-    network: BoundNetwork,
-    table: AnyArray,
-    rows: slice,
-    backend: backends.Backend,
-    block_values: Sequence[FloatArray] | None = None,
-) -> FloatArray:
+def _features(network: BoundNetwork, table: AnyArray, rows: slice, backend: backends.Backend) -> FloatArray:
     structure = network.structure
     cells = as_block(table, rows.start, rows.stop, structure.domains, structure.has_only_real_columns)
-    of_rows = None if block_values is None else [values[rows] for values in block_values]
-    return network.features(cells, of_rows, compiled=backend.is_compiled)
+    return network.features(cells, compiled=backend.is_compiled)
 
 
 def _blocks(network: BoundNetwork, table: AnyArray, backend: backends.Backend) -> list[slice]:

@@ -86,7 +86,7 @@ class Block:
     statistics : callable
         From cells and flow (n_leaves, n_rows) to expected statistics, one row per leaf.
     gaussians : Gaussians or None
-        What the leaves are, if they are Gaussian and few or narrow enough for compiled code: then the engine may
+        What the leaves are, if they are Gaussian and compiled code is the faster way to them: then the engine may
         compute the same for complete rows, with ``sum f``, ``sum f z`` and ``sum f z z'`` as statistics.
     """
 
