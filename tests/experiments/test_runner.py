@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -7,7 +10,7 @@ from sklearn.utils import Bunch
 
 from safespn.exceptions import ResultsMismatchError
 from safespn.experiments import runner
-from safespn.experiments.runner import TrialSettings, run_trials
+from safespn.experiments.runner import Job, TrialSettings, run_jobs, run_trials
 
 
 @pytest.fixture
@@ -66,3 +69,27 @@ def test_trials_depend_on_their_number_only(iris, calls, tmp_path):
     one = run_trials([iris], 1, ("table2",), tmp_path / "b", TrialSettings())
     assert several["iris"][0] == one["iris"][0]
     assert not np.isclose(several["iris"][0]["table2"]["method"]["f1"], several["iris"][1]["table2"]["method"]["f1"])
+
+
+HELD = []
+
+
+def hold_memory(parts):
+    """Keep more memory than joblib lets a process keep, for longer than it waits between two looks."""
+    HELD.append(np.ones(50_000_000))
+    time.sleep(1.1)
+    return {part: {"mib": 381.0} for part in parts}
+
+
+def run_jobs_that_hold_memory(folder):
+    run_jobs([Job(folder / f"{number}.json", {}, ("held",), hold_memory) for number in range(5)], n_jobs=2)
+
+
+@pytest.mark.slow
+def test_processes_whose_memory_grows_are_replaced_also_where_warnings_are_errors(tmp_path):
+    program = (
+        f"from pathlib import Path; from tests.experiments.test_runner import run_jobs_that_hold_memory as run; "
+        f"run(Path({str(tmp_path)!r}))"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)
+    assert len(list(tmp_path.glob("*.json"))) == 5

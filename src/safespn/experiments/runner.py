@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -100,9 +101,13 @@ def run_jobs(jobs: Sequence[Job], *, n_jobs: int = 1, progress: Progress = lambd
     finished: Iterable[None] = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(Job.run)(job) for job in missing
     )
-    for _ in finished:
-        done += 1
-        progress(done, len(jobs))
+    with warnings.catch_warnings():
+        # joblib replaces a process whose memory has grown, and warns of it in a thread that hands out jobs: where
+        # warnings are errors that thread ends, and the other jobs would wait for ever.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        for _ in finished:
+            done += 1
+            progress(done, len(jobs))
 
 
 @dataclass(frozen=True)
