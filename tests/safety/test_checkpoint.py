@@ -96,30 +96,52 @@ def interrupted(folder, steps, X, partly, n_steps=3, **options):
     with pytest.raises(StoppedError):
         SafeSPNClassifier(**{"network": "blocks", "random_state": 0, "checkpoint": folder, **options}).fit(X, partly)
     steps["left"] = 10**9
-    (newest,) = folder.glob("step-00000[0-9]")
-    return newest
+    return sorted([*folder.glob("step-00000[0-9]"), *folder.glob("member-*/step-00000[0-9]")])[0]
 
 
 def everything_in(folder):
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
-def test_only_what_a_fit_made_is_removed(tmp_path, steps, monkeypatch):
+NETWORKS = {"one network": "blocks", "committee": ["blocks", "components"]}
+"""What is fitted: steps are in the folder itself, or in one for each member."""
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_only_what_a_fit_made_is_removed(tmp_path, steps, monkeypatch, network):
     """Other folders and files, also those with names and places like our own, survive fits and interrupted fits."""
     monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
     X, _, partly = blobs(100)
-    for name in ("my-thesis-data/chapter-1.txt", "a-b", "step-one/x.npy", "unfinished-business/1/1.npy", "0.npy"):
+    others = ("my-thesis-data/chapter-1.txt", "a-b", "step-one/x.npy", "unfinished-business/1/1.npy", "0.npy", "lock")
+    for name in others:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("mine")
     (tmp_path / "step-000001-copy").symlink_to(tmp_path / "my-thesis-data")
     before = everything_in(tmp_path)
-    told = r"holds other things \(0\.npy, a-b, my-thesis-data and 3 more\), which are left alone"
+    told = r"holds other things \(0\.npy, a-b, lock and 4 more\), which are left alone"
     with pytest.warns(CheckpointWarning, match=told):
-        newest = interrupted(tmp_path, steps, X, partly)
+        newest = interrupted(tmp_path, steps, X, partly, n_steps=9, network=network)
     (newest / "note.txt").write_text("mine")
     with pytest.warns(CheckpointWarning, match=told):
-        SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path).fit(X, partly)
-    assert everything_in(tmp_path) == {**before, newest.name: None, f"{newest.name}/note.txt": b"mine"}
+        SafeSPNClassifier(network=network, random_state=0, checkpoint=tmp_path).fit(X, partly)
+    place = newest.relative_to(tmp_path)
+    above = {str(folder): None for folder in place.parents if folder.name}
+    assert everything_in(tmp_path) == {**before, **above, str(place): None, f"{place}/note.txt": b"mine"}
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_folders_are_removed_by_the_fit_that_made_them_and_by_no_other(
+    tmp_path, steps, monkeypatch, network, is_interrupted
+):
+    monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
+    X, _, partly = blobs(100)
+    (tmp_path / "mine").mkdir()
+    for folder in (tmp_path / "mine", tmp_path / "a" / "b" / "steps"):
+        if is_interrupted:
+            interrupted(folder, steps, X, partly, n_steps=9, network=network)
+        SafeSPNClassifier(network=network, random_state=0, checkpoint=folder).fit(X, partly)
+    assert everything_in(tmp_path) == {"mine": None}
 
 
 def test_a_folder_that_another_fit_uses_is_left_alone(tmp_path, monkeypatch):
@@ -152,11 +174,12 @@ def test_a_folder_that_cannot_be_made_is_refused_at_the_start(tmp_path, kind):
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 @pytest.mark.parametrize("fails", ["save_file", "np.save"])
-def test_on_a_full_disk_the_fit_goes_on_with_one_warning(tmp_path, monkeypatch, fails):
+def test_on_a_full_disk_the_fit_goes_on_with_one_warning(tmp_path, monkeypatch, network, fails):
     monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
     X, _, partly = blobs(100)
-    whole = SafeSPNClassifier(network="blocks", random_state=0).fit(X, partly)
+    whole = SafeSPNClassifier(network=network, random_state=0).fit(X, partly)
     n_calls = []
 
     def full(*arguments, **options):
@@ -166,18 +189,19 @@ def test_on_a_full_disk_the_fit_goes_on_with_one_warning(tmp_path, monkeypatch, 
     target = "safespn.safety.checkpoint.save_file" if fails == "save_file" else "numpy.save"
     monkeypatch.setattr(target, full)
     with pytest.warns(CheckpointWarning, match="step 1 cannot be written .*No space left on device") as caught:
-        fitted = SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path / "steps").fit(X, partly)
+        fitted = SafeSPNClassifier(network=network, random_state=0, checkpoint=tmp_path / "steps").fit(X, partly)
     assert len([each for each in caught if each.category is CheckpointWarning]) == len(n_calls) == 1
     np.testing.assert_array_equal(fitted.predict_proba(X), whole.predict_proba(X))
     assert not list(tmp_path.iterdir())
 
 
-def test_a_fit_that_fails_before_its_first_step_leaves_nothing_behind(tmp_path, steps):
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_a_fit_that_fails_before_its_first_step_leaves_nothing_behind(tmp_path, steps, network):
     steps["left"] = 0
     X, _, partly = blobs(100)
     with pytest.raises(StoppedError):
-        SafeSPNClassifier(network="blocks", checkpoint=tmp_path / "a" / "steps").fit(X, partly)
-    assert not (tmp_path / "a" / "steps").exists()
+        SafeSPNClassifier(network=network, checkpoint=tmp_path / "a" / "steps").fit(X, partly)
+    assert not list(tmp_path.iterdir())
 
 
 def permuted(X, partly):

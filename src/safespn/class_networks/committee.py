@@ -86,10 +86,11 @@ class Member:
         if self.votes:
             density, posterior = _average_of_votes(joint.reshape(len(joint), self.n_classes, -1))
         else:
-            density, posterior = np.logaddexp.reduce(joint, axis=1), log_posterior(joint)
-        impossible = ~np.isfinite(density)
+            with np.errstate(invalid="ignore"):  # a NaN stays one
+                density, posterior = np.logaddexp.reduce(joint, axis=1), log_posterior(joint)
+        impossible = np.isneginf(density)
         if impossible.any():
-            # A row that no class makes possible says nothing about them.
+            # A row that no class makes possible says nothing about them; one that is not a number stays so.
             posterior[impossible] = self.log_class_weights
         return np.column_stack([density, log_tempered(posterior, self.temperature)])
 
@@ -189,7 +190,8 @@ class Committee:
             posteriors.append(posterior + np.log(member.weight))
             if member.density_weight > 0:
                 densities.append(density + np.log(member.density_weight))
-        return reduce(np.logaddexp, densities), log_tempered(reduce(np.logaddexp, posteriors), self.temperature)
+        with np.errstate(invalid="ignore"):  # a NaN stays one
+            return reduce(np.logaddexp, densities), log_tempered(reduce(np.logaddexp, posteriors), self.temperature)
 
     def joint(self, table: AnyArray, n_jobs: int | None = None) -> FloatArray:
         """Log density of each row together with each class, shape (n_rows, n_classes)."""

@@ -6,11 +6,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-NAME = "lock"
+NAME = ".safespn-lock"
+_LONGEST_NOTE = 16
 
 
 class FolderLock:
     """Hold a folder; the system sets it free when the process ends, however it ends.
+
+    The file that holds it carries a number, which the next one to hold the folder can read if the file is left there.
 
     Parameters
     ----------
@@ -42,10 +45,24 @@ class FolderLock:
                 raise
             os.close(handle)
 
-    def release(self) -> None:
-        """Set the folder free."""
+    def note(self) -> int:
+        """Return the number that was left here, 0 if there is none."""
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        note = os.read(self._handle, _LONGEST_NOTE)
+        return int(note) if note.isdigit() else 0
+
+    def set_note(self, number: int) -> None:
+        """Leave a number; nothing where it cannot be written."""
         with suppress(OSError):
-            self.path.unlink()
+            os.ftruncate(self._handle, 0)
+            os.lseek(self._handle, 0, os.SEEK_SET)
+            os.write(self._handle, str(number).encode())
+
+    def release(self, *, remove: bool) -> None:
+        """Set the folder free, with or without the file that held it."""
+        if remove:
+            with suppress(OSError):
+                self.path.unlink()
         os.close(self._handle)
 
 

@@ -150,5 +150,5 @@ def _refit(classifier: SafeSPNClassifier, table: TrainingTable, rows: IntArray, 
         number = {name: code for code, name in enumerate(classifier.classes_.tolist())}
         again.set_params(class_weight={number[name]: weight for name, weight in again.class_weight.items()})
     labels: AnyArray = codes[rows]
-    fitted: SafeSPNClassifier = again.fit(table.features.iloc[rows], labels, column_types=table.column_types)
+    fitted: SafeSPNClassifier = again.fit(table.features_of(rows), labels, column_types=table.column_types)
     return fitted

@@ -185,7 +185,7 @@ class _Trial:
     def _fit(self, rows: IntArray, labels: AnyArray, **changed: str) -> SafeSPNClassifier:
         model = clone(self.classifier).set_params(**changed)
         fitted: SafeSPNClassifier = model.fit(
-            self.table.features.iloc[rows], labels, column_types=self.table.column_types
+            self.table.features_of(rows), labels, column_types=self.table.column_types
         )
         return fitted
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import time
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +22,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from safespn.exceptions import CheckpointError, CheckpointWarning
-from safespn.foundation.folder_lock import NAME as LOCK_NAME
-from safespn.foundation.folder_lock import FolderLock
+from safespn.exceptions import CheckpointError
 from safespn.network.structure import Parameters, Structure, describe
 from safespn.rows.blocks import BlockStates
 from safespn.rows.lockstep import Passes
+from safespn.safety.checkpoint_folder import STEPS_FILE, CheckpointFolder
 from safespn.safety.checkpoint_tasks import ReadSoftLabels, RowDigests, WriteSoftLabels
 from safespn.safety.problem import Problem
 from safespn.typing import AnyArray
@@ -38,8 +36,7 @@ SHARE_OF_TIME = 0.05
 MOST_REPEATED = 2
 """Steps that are lost with an interruption, at most, whatever saving costs."""
 FORMAT = 2
-STEPS_FILE = "steps.safetensors"
-OWN_FOLDER, OWN_FILE = re.compile(r"(step|unfinished)-\d{6,}"), re.compile(r"\d+\.npy")
+OWN_FILE = re.compile(r"\d+\.npy")
 SAME = 1e-6
 """Relative difference up to which two models are the same: sums are rounded differently on other machines."""
 
@@ -54,13 +51,15 @@ class PastStep:
 
 
 class Journal:
-    """Writes steps down in a folder, and knows those of an interrupted fit.
+    """Writes the steps of a network down in a folder, and knows those of an interrupted fit.
 
-    Use it as a context: the folder is held meanwhile. Steps are removed by :meth:`close`.
+    Steps are removed by :meth:`close`.
 
     Parameters
     ----------
-    folder : Path
+    holder : CheckpointFolder
+    network : str
+        Name of the network's folder inside.
     problem : Problem
     supervised : Parameters
         The model that the fit starts from.
@@ -72,79 +71,28 @@ class Journal:
     Raises
     ------
     CheckpointError
-        If the folder cannot be written or is in use, or holds steps that are damaged or belong to another fit.
+        If the folder holds steps that are damaged or belong to another fit.
     """
 
     def __init__(
         self,
-        folder: Path,
+        holder: CheckpointFolder,
+        network: str,
         problem: Problem,
         supervised: Parameters,
         settings: dict[str, Any],
         digests: list[tuple[int, str]],
     ) -> None:
-        self.folder, self.problem, self.supervised = folder, problem, supervised
+        self.holder, self.network, self.problem, self.supervised = holder, network, problem, supervised
+        self.folder = holder.path / network
         self._origin = _origin(problem, supervised)
         self._steps: list[tuple[Parameters, dict[str, Any]]] = []
         self._numbers: list[int] = []
-        self._written, self._cost, self._fails, self._last = time.monotonic(), 0.0, False, 0
-        self._made_folder = not folder.exists()
-        self._lock = self._hold()
-        try:
-            identity = {"format": FORMAT, "rows": digests, "settings": settings}
-            self.identity = json.loads(json.dumps(identity))
-            newest = max(self._own_folders("step"), default=None)
-            if newest is not None:
-                self._read(newest)
-        except BaseException:
-            self._release()
-            raise
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._release()
-
-    def _hold(self) -> FolderLock:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FolderLock(self.folder)
-        except BlockingIOError as error:
-            raise CheckpointError(
-                f"checkpoint {self.folder}: another fit that still runs uses this folder; choose another one"
-            ) from error
-        except OSError as error:
-            self._remove_folder()
-            raise CheckpointError(
-                f"checkpoint {self.folder}: the folder cannot be written ({error.strerror}); choose another one"
-            ) from error
-        foreign = sorted(each.name for each in self.folder.iterdir() if not self._is_own(each))
-        if foreign:
-            shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
-            warnings.warn(
-                f"checkpoint {self.folder}: the folder holds other things ({shown}), which are left alone",
-                CheckpointWarning,
-                stacklevel=2,
-            )
-        return lock
-
-    def _release(self) -> None:
-        self._lock.release()
-        self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        """Remove the folder if it is empty and was made here."""
-        if self._made_folder:
-            with suppress(OSError):
-                self.folder.rmdir()
-
-    def _is_own(self, path: Path) -> bool:
-        is_own_folder = OWN_FOLDER.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
-        return bool(is_own_folder) or path.name == LOCK_NAME
-
-    def _own_folders(self, kind: str = "") -> list[Path]:
-        return [each for each in self.folder.glob(f"{kind}*-*") if each.name != LOCK_NAME and self._is_own(each)]
+        self._written, self._cost, self._last = time.monotonic(), 0.0, 0
+        self.identity = json.loads(json.dumps({"format": FORMAT, "rows": digests, "settings": settings}))
+        newest = max(holder.own_folders(network, "step"), default=None)
+        if newest is not None:
+            self._read(newest)
 
     def knows(self, number: int) -> bool:
         """Whether the interrupted fit made this step."""
@@ -165,7 +113,7 @@ class Journal:
         self._steps.append((parameters, entry))
         started = time.monotonic()
         is_soon = started - self._written < self._cost / SHARE_OF_TIME and number < self._last + MOST_REPEATED
-        if self._fails or is_soon:
+        if self.holder.fails or is_soon:
             return
         target, unfinished = self.folder / f"step-{number:06d}", self.folder / f"unfinished-{number:06d}"
         try:
@@ -173,16 +121,10 @@ class Journal:
             self._write(unfinished, states)
             unfinished.rename(target)
         except (OSError, SafetensorError) as error:
-            self._fails = True
             _remove(unfinished)
-            warnings.warn(
-                f"checkpoint {self.folder}: step {number} cannot be written ({error}); the fit continues, but could "
-                "not be resumed after this step",
-                CheckpointWarning,
-                stacklevel=2,
-            )
+            self.holder.fail(number, error)
             return
-        for older in self._own_folders():
+        for older in self.holder.own_folders(self.network):
             if older != target:
                 _remove(older)
         self._written = time.monotonic()
@@ -204,9 +146,8 @@ class Journal:
 
     def close(self) -> None:
         """Remove what was written: the fit is complete."""
-        for each in self._own_folders():
+        for each in self.holder.own_folders(self.network):
             _remove(each)
-        self._made_folder = True
 
     def _read(self, newest: Path) -> None:
         file = newest / STEPS_FILE

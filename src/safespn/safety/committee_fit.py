@@ -16,9 +16,10 @@ import numpy as np
 
 from safespn.class_networks.assembly import Assembly
 from safespn.class_networks.committee import Committee, log_average
+from safespn.foundation.posteriors import gains
 from safespn.network.structure import Structure
 from safespn.rows.blocks import BlockStates, PartitionedRows, RowBlock
-from safespn.safety.contrast import contrast, gain_totals
+from safespn.safety.contrast import contrast, finite_if_all_skipped, gain_totals, magnitude, total_density_gain
 from safespn.safety.method import Method
 from safespn.safety.problem import Problem
 from safespn.safety.report import SafetyReport
@@ -64,7 +65,8 @@ def fit_committee(
             [Problem(supervised.members[number].structure, rows, assembly.priors[number]) for number in fitted],
             [parameters[number] for number in fitted],
             generator,
-            None if checkpoint is None else [checkpoint / f"member-{number}" for number in fitted],
+            checkpoint,
+            [f"member-{number}" for number in fitted],
             returns_soft_labels=False,
         )
         for number, fit in zip(fitted, fits, strict=True):
@@ -124,7 +126,8 @@ class CommitteeComparison:
 class _CommitteeState:
     """What is kept of the rows of a block, so that they need not be read again.
 
-    The classes and weights, the gain in log density, and log posteriors after and before.
+    The classes and weights, the gain in log density and the supervised log density, of shape (n_rows, 1), and log
+    posteriors after and before.
     """
 
     codes: IntArray
@@ -150,10 +153,8 @@ class _Compare:
         safe_density, safe_posterior = self.safe.combine(
             [known if ours is theirs else ours.evaluate(block.table, n_jobs=1) for ours, theirs, known in pairs]
         )
-        with np.errstate(invalid="ignore"):
-            gain = safe_density - density
-        # A row that both make impossible adds nothing.
-        gain = np.where(np.isneginf(safe_density) & np.isneginf(density), 0.0, gain)
+        safe_density, density = safe_density[:, None], density[:, None]
+        gain = gains(safe_density, density)
         return None, _CommitteeState(block.codes, block.weights, gain, density, safe_posterior, posterior)
 
 
@@ -165,24 +166,22 @@ class _Assess:
     def __call__(
         self, structure: Structure, block: RowBlock, state: _CommitteeState
     ) -> tuple[Assessment, _CommitteeState]:
-        codes = state.codes
-        weights = np.ones(len(codes)) if state.weights is None else state.weights
+        codes, density_gain = state.codes, state.density_gain
         posterior, reference = state.log_posterior(self.share), state.supervised
-        with np.errstate(invalid="ignore"):
-            each = posterior - reference
-        each = np.where(np.isneginf(posterior) & np.isneginf(reference), np.inf, each) + state.density_gain[:, None]
-        known = np.nonzero(codes >= 0)[0]
+        known, free = np.nonzero(codes >= 0)[0], codes < 0
         labels = np.exp(posterior)
         labels[known] = codes[known, None] == np.arange(labels.shape[1])
-        at_labels = contrast(posterior, reference, labels) + state.density_gain
-        free = codes < 0
-        finite = np.isfinite(state.density)
-        magnitude = float(np.abs(state.density[finite]) @ weights[finite] + weights.sum())
+        of_posteriors = gains(posterior, reference), contrast(posterior, reference, labels)[:, None]
+        # A row that the reference makes impossible is out of question in every class, whatever its posteriors.
+        is_skipped = np.isposinf(density_gain)
+        each, at_labels = (
+            np.where(is_skipped, np.inf, gain + np.where(is_skipped, 0.0, density_gain)) for gain in of_posteriors
+        )
         return Assessment(
-            *gain_totals(each, at_labels, codes, weights),
-            density_gain=float(state.density_gain @ weights),
+            *gain_totals(each, finite_if_all_skipped(at_labels[:, 0]), codes, state.weights),
+            density_gain=total_density_gain(density_gain[:, 0], state.weights),
             n_changed=int((posterior[free].argmax(axis=1) != reference[free].argmax(axis=1)).sum()),
-            magnitude=magnitude,
+            magnitude=magnitude(np.column_stack([state.density, reference]), state.weights),
         ), state
 
 

@@ -31,17 +31,36 @@ SMALLEST_TOTAL = 1e-250
 def worst_gains(each: FloatArray) -> FloatArray:
     """Least gain of each row over its classes, in nats, shape (n_rows,)."""
     # Class by class: numpy is slow along short rows.
-    return _finite_if_all_skipped(reduce(np.minimum, each.T))
+    return finite_if_all_skipped(reduce(np.minimum, each.T))
 
 
 def labelled_gains(labelled: FloatArray, classes: IntArray) -> FloatArray:
     """Gain of each labelled row at its own class; zero where both models make it impossible."""
-    return _finite_if_all_skipped(labelled[np.arange(len(classes)), classes])
+    return finite_if_all_skipped(labelled[np.arange(len(classes)), classes])
 
 
 def contrast(joint: FloatArray, reference: FloatArray, soft_labels: FloatArray) -> FloatArray:
     """Each row's part of the contrast at given soft labels, in nats, shape (n_rows,)."""
-    return _finite_if_all_skipped(gains(_log_mean(joint, soft_labels), _log_mean(reference, soft_labels)))
+    return finite_if_all_skipped(gains(_log_mean(joint, soft_labels), _log_mean(reference, soft_labels)))
+
+
+def total_density_gain(density_gains: FloatArray, weights: FloatArray | None) -> float:
+    """Gain in the log density of some rows, in nats; a row that the reference makes impossible adds nothing.
+
+    Parameters
+    ----------
+    density_gains : array of shape (n_rows,)
+        :func:`~safespn.foundation.posteriors.gains` in the log density.
+    weights : array of shape (n_rows,) or None
+    """
+    each = finite_if_all_skipped(density_gains)
+    return float(each.sum() if weights is None else each @ weights)
+
+
+def magnitude(reference: FloatArray, weights: FloatArray | None) -> float:
+    """Sum of the absolute finite log values of the reference model, which rounding errors of gains are relative to."""
+    of_rows = np.abs(np.where(np.isfinite(reference), reference, 0.0)).sum(axis=1)
+    return float(of_rows.sum() if weights is None else of_rows @ weights)
 
 
 def gain_totals(
@@ -97,7 +116,7 @@ def soft_label_gradient(joint: FloatArray, reference: FloatArray, soft_labels: F
     return np.asarray(ratio(joint) - ratio(reference))
 
 
-def _finite_if_all_skipped(values: FloatArray) -> FloatArray:
-    """A row that both models make impossible whatever its class adds nothing."""
+def finite_if_all_skipped(values: FloatArray) -> FloatArray:
+    """A row that the reference makes impossible, whatever its class, adds nothing."""
     skipped = np.isposinf(values)
     return np.where(skipped, 0.0, values) if skipped.any() else values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from safespn.rows.lockstep import run_in_lockstep
 from safespn.safety.certified import certified_passes
 from safespn.safety.certified_em import CertifiedEM, StepwiseCertifiedEM
 from safespn.safety.checkpoint import Journal, row_digests
+from safespn.safety.checkpoint_folder import CheckpointFolder
 from safespn.safety.mcp import fit_mcp
 from safespn.safety.problem import Comparison, Problem, SafeFit, ValidationScore
 from safespn.safety.progress import PassMonitor
@@ -59,8 +60,9 @@ class Method:
             states = Comparison(problem, supervised, self.conditional).start
             return SafeFit(supervised, states, [], converged=True, fallback=False)
         if self.safety != "mcp" and not self.conditional:
-            folders = None if checkpoint is None else [checkpoint]
-            return self.fit_together([problem], [supervised], generator, folders, validation_score)[0]
+            return self.fit_together([problem], [supervised], generator, checkpoint, validation_score=validation_score)[
+                0
+            ]
         problem = _with_prior_for_all_rows(problem)
         monitor = PassMonitor(problem.n_labelled + problem.n_unlabelled, self.max_iter)
         if self.safety == "mcp":
@@ -95,9 +97,10 @@ class Method:
         problems: Sequence[Problem],
         supervised: Sequence[Parameters],
         generator: np.random.Generator,
-        checkpoints: Sequence[Path] | None = None,
-        validation_score: ValidationScore | None = None,
+        checkpoint: Path | None = None,
+        names: Sequence[str] = ("",),
         *,
+        validation_score: ValidationScore | None = None,
         returns_soft_labels: bool = True,
     ) -> list[SafeFit]:
         """Learn several networks from the same rows by EM: in every pass the rows are read once, for all of them.
@@ -108,8 +111,10 @@ class Method:
             With the same rows, some of them unlabelled.
         supervised : sequence of Parameters
             Where each network starts.
-        checkpoints : sequence of Path, optional
-            Folder for the steps of each. They are kept until the last network is done.
+        checkpoint : Path, optional
+            Folder for the steps of all. They are kept until the last network is done.
+        names : sequence of str
+            Folder of each network in there; the empty name stands for the folder itself.
         returns_soft_labels : bool
             Whether the caller needs the row states of the fits.
         """
@@ -118,13 +123,14 @@ class Method:
         monitor = PassMonitor(int(rows.counts.sum()), self.max_iter)
         with ExitStack() as stack:
             journals: list[Journal] = []
-            if checkpoints is not None:
+            if checkpoint is not None:
+                holder = stack.enter_context(CheckpointFolder(checkpoint, names))
                 # Only mini-batches are drawn, so only with them another seed is another fit.
                 drawn = None if self.batch_size is None else str(generator.bit_generator.state)
                 settings = {**asdict(self), "generator": drawn}
                 digests = row_digests(problems[0])
-                for folder, problem, start in zip(checkpoints, problems, supervised, strict=True):
-                    journals.append(stack.enter_context(Journal(folder, problem, start, settings, digests)))
+                for name, problem, start in zip(names, problems, supervised, strict=True):
+                    journals.append(Journal(holder, name, problem, start, settings, digests))
             options = {"validation_score": validation_score, "returns_soft_labels": returns_soft_labels}
             ems = [
                 self._em(problem, start, generator, journal=journal, **options)
@@ -141,9 +147,6 @@ class Method:
             )
             for journal in journals:
                 journal.close()
-        for folder in {folder.parent for folder in checkpoints or () if len(problems) > 1}:
-            with suppress(OSError):
-                folder.rmdir()  # if nothing else is in it
         return fits
 
     @property

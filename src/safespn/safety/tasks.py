@@ -18,7 +18,7 @@ from safespn.foundation.posteriors import gains, log_posterior, posterior
 from safespn.foundation.simplex import log_of, project_simplex
 from safespn.network.structure import Parameters, Structure
 from safespn.rows.blocks import RowBlock
-from safespn.safety.contrast import contrast, gain_totals, soft_label_gradient
+from safespn.safety.contrast import contrast, gain_totals, magnitude, soft_label_gradient, total_density_gain
 from safespn.typing import BoolArray, FloatArray
 
 
@@ -60,7 +60,7 @@ class Assessment:
     n_changed : int
         Unlabelled rows that the two models predict differently.
     magnitude : float
-        Sum of the absolute log densities of the supervised model: what rounding errors are relative to.
+        Sum of the absolute log values of the supervised model: what rounding errors are relative to.
     """
 
     worst_case: float = 0.0
@@ -157,20 +157,16 @@ class Assess(WithParameters):
         of_block = assess(block, state, joint)
         free = block.is_unlabelled
         changed = joint[free].argmax(axis=1) != state.reference[free].argmax(axis=1)
-        magnitude = float(np.abs(state.reference[np.isfinite(state.reference)]).sum())
-        density_gain = 0.0 if self.conditional else _density_gain(block, joint, state.reference)
+        density_gain = 0.0
+        if not self.conditional:
+            with np.errstate(invalid="ignore"):  # a NaN stays one, and is never certified
+                densities = [np.logaddexp.reduce(values, axis=1)[:, None] for values in (joint, state.reference)]
+            density_gain = total_density_gain(gains(*densities)[:, 0], block.weights)
         return of_block + Assessment(
-            density_gain=density_gain, n_changed=int(changed.sum()), magnitude=magnitude
+            density_gain=density_gain,
+            n_changed=int(changed.sum()),
+            magnitude=magnitude(state.reference, block.weights),
         ), state
-
-
-def _density_gain(block: RowBlock, joint: FloatArray, reference: FloatArray) -> float:
-    """Gain in the log density of a block's rows; a row that both models make impossible adds nothing."""
-    with np.errstate(invalid="ignore"):  # a NaN stays one, and is never certified
-        densities = [np.logaddexp.reduce(values, axis=1)[:, None] for values in (joint, reference)]
-    each = gains(*densities)[:, 0]
-    each = np.where(np.isposinf(each), 0.0, each)
-    return float(each.sum() if block.weights is None else each @ block.weights)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from safespn.foundation.column_types import ColumnType, shortened
 from safespn.foundation.label_doubts import label_doubts
 from safespn.foundation.lazy_frames import is_lazy
 from safespn.foundation.sentinels import find_sentinels
+from safespn.network.columns import SMALLEST_RANGE
 from safespn.tables.cells import Cells, cells_of
 from safespn.tables.column_types import advice_on, categorical, continuous, decide_type
 from safespn.tables.reading import TableFile
@@ -96,6 +97,20 @@ class TrainingTable:
     def used_columns(self) -> list[str]:
         """Names of the columns that are not ignored."""
         return [column.name for column in self.columns if column.kind != "ignored"]
+
+    def features_of(self, rows: IntArray) -> Any:
+        """Features of some of the rows, for a fit to these alone.
+
+        Numbers whose differences are negligible beside the rest of their column are made equal: where the rest is not
+        there, a fit would refuse them as too close together.
+        """
+        some = self.features.iloc[rows]
+        for column in self.columns:
+            if column.kind == "continuous":
+                values = some[column.name]
+                if 0 < values.max() - values.min() < SMALLEST_RANGE:
+                    some = some.assign(**{column.name: values.mask(values.notna(), values.min())})
+        return some
 
     @property
     def targets(self) -> Any:
