@@ -72,7 +72,7 @@ def log_indicators(classes: IntArray, n_classes: int) -> FloatArray:
     """Zero for the class of each row, or for every class where it is -1, and minus infinity elsewhere."""
     of_class = np.where(np.eye(n_classes + 1, n_classes, dtype=bool), 0.0, -np.inf)
     of_class[-1] = 0.0
-    return np.asarray(of_class[classes])
+    return np.take(of_class, classes, axis=0, mode="wrap")
 
 
 @dataclass(frozen=True)
