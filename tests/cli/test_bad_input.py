@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from safespn.network.files import FORMAT, read_model, write_model
-from tests.cli.conftest import ONE_FIT, patients
+from tests.cli.conftest import ONE_FIT, ONE_NETWORK, patients
 
 
 @pytest.fixture
@@ -111,6 +111,20 @@ def test_mixed_types_in_a_column(fit_refused, command, tmp_path):
 
 def test_infinite_cells(fit_refused):
     fit_refused(rows_of("inf,a\n"), words=("column 'x', row 1: inf is infinite", "empty cell"))
+
+
+def test_rows_that_are_too_close_together_once_others_are_left_out(command, refused, tmp_path):
+    """The fit takes all rows; those of which some are held out would have a variance that is no number."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "x,z,y\n" + "".join(f"{x},{x % 3:.0f},{y}\n" for x, y in [(0, "a")] * 6 + [(1, "b"), (-1e-300, "b")])
+    )
+    fit = ("fit", path, "-t", "y", *ONE_NETWORK, "-o", tmp_path / "m", "--report", tmp_path / "r.html")
+    status, out, _ = command(*fit)
+    assert status == 0
+    assert "could not be measured: in the rows of one of the fits, column 0 ('x')" in " ".join(out.split())
+    words = ("of its rows, column 0 ('x')", "too close to compute a variance")
+    refused("evaluate", path, "-t", "y", *ONE_NETWORK, "--labelled", "4", "--trials", 10, "-q", words=words)
 
 
 def test_duplicate_column_names(fit_refused):

@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from safespn.classifier import SafeSPNClassifier
 from safespn.foundation.stratified import draw_stratified
+from safespn.network.columns import check_scale, column_names
 from safespn.report.features import MOST_COLUMNS, ColumnEffects, Relevance, column_effects, draw_others, relevances
 from safespn.report.peers import peer_log_posteriors
 from safespn.tables import TrainingTable
@@ -91,6 +92,7 @@ def predict_held_out(
     generator = np.random.default_rng(seed)
     used = [column for column, kind in enumerate(classifier.column_types_) if kind != "ignored"]
     names = [str(table.features.columns[column]) for column in used]
+    titles = column_names(table.features, encoded.shape[1])
     unlabelled = np.nonzero(codes < 0)[0]
     most = int(np.clip(MOST_CELLS // max(len(used), 1), FEWEST_UNLABELLED, MOST_UNLABELLED))
     unlabelled = np.sort(generator.permutation(unlabelled)[:most])
@@ -111,6 +113,11 @@ def predict_held_out(
             if not with_others or not len(unlabelled):
                 del fits[LABELS_ONLY]
             for name, rows in fits.items():
+                try:
+                    check_scale(encoded[rows], titles)
+                except ValueError as error:
+                    # All rows can be learned from, these alone cannot.
+                    return HeldOut(reason=f"in the rows of one of the fits, {error}")
                 fitted = _refit(classifier, table, rows, codes)
                 cells = np.asarray(fitted._encoder.encode(table.features.iloc[test]), dtype=np.float64)
                 predicted[name] = fitted._committee.evaluate(cells)[1]

@@ -183,10 +183,11 @@ class _Trial:
         return {name: _row_scores(values, truth, places, n_known) for name, values in log_posteriors.items()}
 
     def _fit(self, rows: IntArray, labels: AnyArray, **changed: str) -> SafeSPNClassifier:
-        model = clone(self.classifier).set_params(**changed)
-        fitted: SafeSPNClassifier = model.fit(
-            self.table.features.iloc[rows], labels, column_types=self.table.column_types
-        )
+        model, table = clone(self.classifier).set_params(**changed), self.table
+        try:
+            fitted: SafeSPNClassifier = model.fit(table.features.iloc[rows], labels, column_types=table.column_types)
+        except ValueError as error:
+            raise TableError(f"{table.source}: in a fit to {len(rows)} of its rows, {error}") from error
         return fitted
 
 
