@@ -35,9 +35,11 @@ test-minimum: .venv-minimum/installed
 	.venv-minimum/bin/python .ci/minimum_versions.py
 	.venv-minimum/bin/python $(PYTEST) -W ignore::DeprecationWarning $(SMOKE) tests/contract/test_estimators.py
 
-# The wheel without extras.
+# The wheel without extras. All tests are collected, since a module that imports more than there is fails only then.
 test-core: .venv-core/installed dist
 	$(UV) pip install --quiet --python .venv-core --reinstall-package safespn dist/*.whl
+	.venv-core/bin/python -m pytest --collect-only -q tests > .venv-core/collected \
+		|| { cat .venv-core/collected; exit 1; }
 	.venv-core/bin/python $(PYTEST) -rs $(SMOKE)
 
 # make test-python VERSION=3.13

@@ -21,6 +21,7 @@ from sklearn.metrics import f1_score
 from safespn import datasets
 from safespn.baselines import ICLS, MCPLDA, TSVM, EntropyRegularizedLR
 from safespn.experiments.protocol import Trial, draw_trial
+from safespn.foundation.scoring import standard_error
 
 TABLES = (*(name for name in datasets.NAMES if name != "wdbc"), "wdbc", "wdbc_noid")
 """The reference's "wdbc" has the patient number as a feature, "wdbc_noid" has not."""
@@ -110,7 +111,7 @@ def main() -> None:
                 column = LIKELIHOOD if measure == "likelihood" else method.removesuffix(" joint")
                 # The reference's MCPLDA is Loog's: the exact one is to be better, not equal.
                 known = None if method == "MCPLDA exact" else reference.get((table, column))
-                figure = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+                figure = float(values.mean()), standard_error(values)
                 row = f"{method + (', log p' if measure == 'likelihood' else ''):24}{show(figure):>18}"
                 if known is not None:
                     distance = (figure[0] - known[0]) / np.hypot(figure[1], known[1])

@@ -62,7 +62,7 @@ def test_a_copy_of_another_size_is_refused(monkeypatch, tmp_path):
         datasets.load("bupa", tmp_path)
 
 
-def test_what_cannot_be_had_says_how_to_get_it(monkeypatch, tmp_path):
+def test_a_failed_download_says_how_to_get_the_file(monkeypatch, tmp_path):
     def fetch(**_):
         raise OSError("no route")
 

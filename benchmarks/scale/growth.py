@@ -1,6 +1,7 @@
 """How the cost of a pass grows with rows, columns, edges and classes, and how large the messages of the reduction are.
 
-A pass is one step of the certified fit (assess, answer, expect) on rows in memory with one thread, plus the M-step.
+A pass is one step of the certified fit (assess, update the soft labels, E-step) on rows in memory with one thread,
+plus the M-step.
 """
 
 from __future__ import annotations

@@ -186,23 +186,23 @@ def test_rows_without_cells_can_be_asked_about(single):
 
 
 @pytest.fixture(scope="module")
-def rival():
+def reference():
     X, y = table(seed=5)
     return SafeSPNClassifier(network="blocks", unlabeled=None, random_state=0).fit(X[:12], y[:12])
 
 
-def test_an_audit_of_all_rows_gives_the_difference_in_accuracy(single, rival):
+def test_an_audit_of_all_rows_gives_the_difference_in_accuracy(single, reference):
     clf, X, y = single
     with pytest.warns(match="these are all"):
-        rows = clf.audit_rows(X, 10_000, reference=rival)
+        rows = clf.audit_rows(X, 10_000, reference=reference)
     assert len(rows)
-    found = clf.audit(X, rows, y[rows], reference=rival)
-    expected = (clf.predict(X) == y).mean() - (rival.predict(X) == y).mean()
+    found = clf.audit(X, rows, y[rows], reference=reference)
+    expected = (clf.predict(X) == y).mean() - (reference.predict(X) == y).mean()
     assert found.interval == pytest.approx((expected, expected))
     assert found.difference == pytest.approx(expected)
     assert found.n_disagreeing == len(rows)
-    few = clf.audit_rows(X, 3, random_state=1, reference=rival)
-    low, high = clf.audit(X, few, y[few], reference=rival).interval
+    few = clf.audit_rows(X, 3, random_state=1, reference=reference)
+    low, high = clf.audit(X, few, y[few], reference=reference).interval
     assert low <= expected <= high
 
 
@@ -216,13 +216,13 @@ def test_the_supervised_model_is_the_reference(single):
     assert found.n_disagreeing == len(different)
 
 
-def test_audits_of_dask_tables(single, rival):
+def test_audits_of_dask_tables(single, reference):
     dd = pytest.importorskip("dask.dataframe", reason="needs the extra [dask]")
     clf, X, y = single
     lazy = dd.from_pandas(X, npartitions=3)
-    rows = clf.audit_rows(lazy, 4, reference=rival)
-    np.testing.assert_array_equal(rows, clf.audit_rows(X, 4, reference=rival))
-    assert clf.audit(lazy, rows, y[rows], reference=rival) == clf.audit(X, rows, y[rows], reference=rival)
+    rows = clf.audit_rows(lazy, 4, reference=reference)
+    np.testing.assert_array_equal(rows, clf.audit_rows(X, 4, reference=reference))
+    assert clf.audit(lazy, rows, y[rows], reference=reference) == clf.audit(X, rows, y[rows], reference=reference)
 
 
 @pytest.mark.parametrize(

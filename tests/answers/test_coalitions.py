@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import safespn
@@ -14,6 +13,8 @@ from safespn.answers.coalitions import CommitteePosteriors, RowPosteriors
 from safespn.answers.gaussians import chains
 from safespn.answers.votes import Votes, votes_of
 from safespn.class_networks.committee import Committee
+
+pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
 
 
 def problem(n_classes=3, n_rows=90, seed=0):

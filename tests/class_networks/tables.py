@@ -11,7 +11,7 @@ from safespn.class_networks.families import FAMILIES
 from safespn.class_networks.folds import draw_folds
 from safespn.class_networks.labelled_table import LabelledTable
 
-SETTINGS = NetworkSettings(relative_floor=1e-4, pseudo_rows=0.3, max_depth=None, univariate=False, n_jobs=1)
+SETTINGS = NetworkSettings(variance_floor=1e-4, prior_rows=0.3, max_depth=None, univariate=False, n_jobs=1)
 SOURCES = {
     f"{family}-{source.__module__.rpartition('.')[2]}": source
     for family, sources in FAMILIES.items()

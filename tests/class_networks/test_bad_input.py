@@ -95,8 +95,8 @@ def test_constant_and_duplicated_columns(network):
 @pytest.mark.filterwarnings("ignore::safespn.DegenerateColumnWarning")
 @pytest.mark.parametrize("network", ["auto", "deep"])
 def test_columns_missing_for_every_labelled_row(network):
-    pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
     """They are learned from the unlabelled rows, and change predictions by correlation only."""
+    pd = pytest.importorskip("pandas", reason="needs the extra [cli]")
     y = labels([8, 8])
     cells = NUMBERS.copy()
     cells[y >= 0, 2] = np.nan

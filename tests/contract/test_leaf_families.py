@@ -1,6 +1,9 @@
-"""What every leaf family must obey; a new family joins by one line in LEAVES."""
+"""What every leaf family must obey; a new family joins by its entry in LEAVES."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ from safespn import SPN, Categorical, DensityTree, Gaussian, MultivariateGaussia
 from safespn.engine import passes
 from safespn.learning.parameters import Prior, UnconstrainedParameters, m_step
 from safespn.network.leaves import LEAF_TYPES, LeafPrior
+from safespn.network.nodes import Leaf
+from safespn.typing import FloatArray
 
 COVARIANCE = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.2], [-0.3, 0.2, 0.5]])
 RNG = np.random.default_rng(0)
@@ -36,22 +41,45 @@ def draws_of_tree(rng, n):
     return np.column_stack([real, code])
 
 
+@dataclass(frozen=True)
+class Example:
+    """A leaf, its log density and draws by scipy and numpy, and a table of values."""
+
+    leaf: Leaf
+    log_density: Callable[[FloatArray], FloatArray]
+    draws: Callable[[np.random.Generator, int], FloatArray]
+    table: FloatArray
+
+
 LEAVES = {
-    "Gaussian": (Gaussian(0, 1.5, 0.7), stats.norm(1.5, 0.7**0.5).logpdf, np.linspace(-3, 6, 50)[:, None]),
-    "Categorical": (
+    "Gaussian": Example(
+        Gaussian(0, 1.5, 0.7),
+        stats.norm(1.5, 0.7**0.5).logpdf,
+        lambda rng, n: rng.normal(1.5, 0.7**0.5, (n, 1)),
+        np.linspace(-3, 6, 50)[:, None],
+    ),
+    "Categorical": Example(
         Categorical(0, [0.2, 0.5, 0.3]),
         lambda x: np.log([0.2, 0.5, 0.3])[x.astype(int)],
+        lambda rng, n: rng.choice(3, (n, 1), p=[0.2, 0.5, 0.3]),
         np.arange(3.0)[:, None],
     ),
-    "Poisson": (Poisson(0, 2.3), stats.poisson(2.3).logpmf, np.arange(30.0)[:, None]),
-    "MultivariateGaussian": (
+    "Poisson": Example(
+        Poisson(0, 2.3),
+        stats.poisson(2.3).logpmf,
+        lambda rng, n: rng.poisson(2.3, (n, 1)),
+        np.arange(30.0)[:, None],
+    ),
+    "MultivariateGaussian": Example(
         MultivariateGaussian([0, 1, 2], [1, -2, 0.5], COVARIANCE),
         stats.multivariate_normal([1, -2, 0.5], COVARIANCE).logpdf,
+        lambda rng, n: rng.multivariate_normal([1, -2, 0.5], COVARIANCE, n),
         RNG.normal(0, 2, (60, 3)),
     ),
-    "DensityTree": (
+    "DensityTree": Example(
         TREE,
         log_density_of_tree,
+        draws_of_tree,
         np.column_stack([np.append(RNG.normal(0, 2, 57), [0.4, 0.4, 0.1]), np.arange(60) % 3]),
     ),
 }
@@ -60,8 +88,8 @@ LEAVES = {
 @pytest.fixture(params=[leaf_type.__name__ for leaf_type in LEAF_TYPES])
 def leaf(request):
     """A leaf, its log density by scipy, and a table of values."""
-    node, reference, table = LEAVES[request.param]
-    return node, reference(table).reshape(len(table)), table
+    example = LEAVES[request.param]
+    return example.leaf, example.log_density(example.table).reshape(len(example.table)), example.table
 
 
 def with_missing(table, seed=0):
@@ -109,7 +137,7 @@ def test_em_finds_a_maximum_of_the_likelihood(leaf, backend):
         assert value(vector + rng.normal(0, 0.02, len(vector))) <= top
 
 
-def test_free_coordinates_are_invertible(leaf):
+def test_unconstrained_parameters_are_invertible(leaf):
     node, *_ = leaf
     structure = SPN(node)._structure
     parameters = node.parameters[None]
@@ -132,14 +160,7 @@ def test_draws_follow_the_density(leaf):
     node, *_ = leaf
     draws = SPN(node).sample(20_000, random_state=0)
     assert_in_domains(node, draws)
-    peers = {
-        "Gaussian": lambda rng, n: rng.normal(1.5, 0.7**0.5, (n, 1)),
-        "Categorical": lambda rng, n: rng.choice(3, (n, 1), p=[0.2, 0.5, 0.3]),
-        "Poisson": lambda rng, n: rng.poisson(2.3, (n, 1)),
-        "MultivariateGaussian": lambda rng, n: rng.multivariate_normal([1, -2, 0.5], COVARIANCE, n),
-        "DensityTree": draws_of_tree,
-    }
-    expected = peers[node.family.name](np.random.default_rng(1), 20_000)
+    expected = LEAVES[node.family.name].draws(np.random.default_rng(1), 20_000)
     np.testing.assert_allclose(draws.mean(axis=0), expected.mean(axis=0), atol=0.06)
     np.testing.assert_allclose(np.cov(draws.T), np.cov(expected.T), atol=0.1)
     # Of each column, of sums of columns, and of the log density: the largest distance of two distribution functions.

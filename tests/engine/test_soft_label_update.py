@@ -1,4 +1,4 @@
-"""Soft labels that answer the class joint in the middle of a pass."""
+"""Soft labels that are updated by the class joint in the middle of a pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.networks import random_problem
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("pessimism", [1.0, 0.4, 0.0])
-def test_one_pass_equals_joint_then_answer_then_statistics(seed, pessimism, backend):
+def test_one_pass_equals_joint_then_update_then_statistics(seed, pessimism, backend):
     spn, table, rng = random_problem(seed, n_rows=300)
     network, n_classes = bind(spn._structure, spn._parameters), spn._structure.n_root_edges
     reference, before = rng.normal(-5, 3, (300, n_classes)), rng.dirichlet(np.ones(n_classes), 300)

@@ -7,7 +7,9 @@ import numpy as np
 from safespn import SPN, Gaussian, MultivariateGaussian, Product, Sum
 from safespn.learning.parameters import Prior
 from safespn.network.leaves import LeafPrior
+from safespn.rows.lockstep import run_in_lockstep
 from safespn.rows.memory import MemoryRows
+from safespn.safety.certified import certified_passes
 from safespn.safety.problem import Problem
 from safespn.safety.supervised import fit_supervised
 
@@ -37,3 +39,8 @@ def random_problem(seed, *, n_classes=2, n_labelled=12, n_unlabelled=60, n_colum
 def supervised_problem(seed, conditional=False, **options):
     problem, start, truth, rng = random_problem(seed, **options)
     return problem, fit_supervised(problem, start, conditional=conditional, max_iter=50), truth, rng
+
+
+def fit_certified(em, **options):
+    """Run a certified fit alone."""
+    return run_in_lockstep(em.problem.rows, [certified_passes(em, **options)])[0]

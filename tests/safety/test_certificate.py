@@ -14,7 +14,7 @@ from safespn.foundation.posteriors import gains
 from safespn.foundation.simplex import dirichlet
 from safespn.network.structure import Parameters
 from safespn.rows.blocks import RowBlock
-from safespn.safety.certified import KEPT_SHARE, fit_certified
+from safespn.safety.certified import KEPT_SHARE
 from safespn.safety.certified_em import CertifiedEM
 from safespn.safety.contrast import contrast, soft_label_gradient, worst_gains
 from safespn.safety.mcp import fit_mcp
@@ -28,7 +28,7 @@ from safespn.safety.proportions import (
     worst_soft_labels,
 )
 from safespn.safety.tasks import RowState, assess
-from tests.safety.problems import supervised_problem
+from tests.safety.problems import fit_certified, supervised_problem
 
 
 def contrast_at(comparison, parameters, soft_labels):

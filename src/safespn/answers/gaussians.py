@@ -6,17 +6,15 @@ the first columns: one factor and one product give the densities of all subsets 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from safespn.network.leaves.gaussian import LOG_ROOT_TWO_PI
 from safespn.network.leaves.multivariate_gaussian import MultivariateGaussianFamily
 from safespn.network.structure import Parameters, Structure
 from safespn.typing import BoolArray, FloatArray, IntArray
-
-LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)

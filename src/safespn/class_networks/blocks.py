@@ -92,9 +92,9 @@ def candidates(
     start = _network_of_all_rows(table, settings)
     blocks = [node for node in walk(start) if isinstance(node, MultivariateGaussian)]
     if not blocks:
-        for pseudo_rows in SHRUNKEN_CENTROIDS:
-            copied = ClassCopies.of(table, start, replace(settings, pseudo_rows=pseudo_rows), shared=False)
-            yield copied.candidate("blocks", folds, f"independent columns, {pseudo_rows:g} pseudo-rows", Prior())
+        for prior_rows in SHRUNKEN_CENTROIDS:
+            copied = ClassCopies.of(table, start, replace(settings, prior_rows=prior_rows), shared=False)
+            yield copied.candidate("blocks", folds, f"independent columns, {prior_rows:g} pseudo-rows", Prior())
         return
     labels_per_class = table.class_weights.sum() / table.n_classes
     pulls = [
@@ -128,7 +128,7 @@ def _network_of_all_rows(table: LabelledTable, settings: NetworkSettings) -> Nod
     is_wide = n_real > min(MOST_COLUMNS, len(table.cells) / 3)
     block_size = COLUMNS_PER_BLOCK if is_wide else max(n_real, 1)
     structure, parameters = compile_checked(block_root(table.winsorised, table.n_states, block_size=block_size))
-    leaves = LeafPrior(table.min_variance(settings.relative_floor), CATEGORY_PRIOR)
+    leaves = LeafPrior(table.min_variance(settings.variance_floor), CATEGORY_PRIOR)
     if is_wide:
         leaves = replace(leaves, covariance_prior=float(block_size), covariance_target=table.variance)
     prior = Prior(0.0, leaves)
@@ -152,8 +152,8 @@ class ClassCopies:
     @classmethod
     def of(cls, table: LabelledTable, root: Node, settings: NetworkSettings, shared: bool) -> ClassCopies:
         structure, start = compile_checked(copies(root, table.n_classes, tied=shared))
-        pseudo_data = pseudo_data_prior(structure, start, table.cells, settings.pseudo_rows, table.weights)
-        leaves = LeafPrior(table.min_variance(settings.relative_floor), CATEGORY_PRIOR)
+        pseudo_data = pseudo_data_prior(structure, start, table.cells, settings.prior_rows, table.weights)
+        leaves = LeafPrior(table.min_variance(settings.variance_floor), CATEGORY_PRIOR)
         return cls(table, structure, start, Prior(0.0, leaves, pseudo_data))
 
     def candidate(self, family: str, folds: Folds, size: str, pull: Prior) -> Candidate:

@@ -22,9 +22,9 @@ class NetworkSettings:
 
     Parameters
     ----------
-    relative_floor : float
+    variance_floor : float
         Lower bound of variances relative to a column's own variance.
-    pseudo_rows : float
+    prior_rows : float
         Pseudo-rows per class from the network of all rows.
     max_depth : int or None
         Depth of deep networks; None for the depth that Akaike's criterion prefers.
@@ -33,8 +33,8 @@ class NetworkSettings:
     n_jobs : int or None
     """
 
-    relative_floor: float
-    pseudo_rows: float
+    variance_floor: float
+    prior_rows: float
     max_depth: int | None
     univariate: bool
     n_jobs: int | None

@@ -230,7 +230,7 @@ class _Forest:
         structure, parameters = compile_checked(Sum(classes, (of_class / of_class.sum()).tolist()))
         counts = tuple(np.full(len(values), 1.0) for values in parameters.leaves)
         pseudo_data = PseudoDataPrior(parameters, np.zeros(structure.n_edges), counts)
-        leaves = LeafPrior(table.min_variance(settings.relative_floor))
+        leaves = LeafPrior(table.min_variance(settings.variance_floor))
         return ClassNetwork(structure, parameters, Prior(0.0, leaves, pseudo_data), votes=True)
 
     @cached_property

@@ -169,7 +169,7 @@ class _Cells:
     def connected(self, width: float, settings: NetworkSettings, tables: FloatArray) -> ClassNetwork:
         """Make a class network; ``tables`` has p(y | c), shape (n_components, n_classes)."""
         components = self.components(width)
-        floors = self.table.min_variance(settings.relative_floor)
+        floors = self.table.min_variance(settings.variance_floor)
         shares = np.full(len(components), 1 / len(components))
         network = connect(components, shares, tables, LeafPrior(floors, CATEGORY_PRIOR))
         # Their width suits the spreading of labels, and hundreds of components would take most of the time of a fit.

@@ -111,12 +111,12 @@ class InputValidationMixin(SemiSupervisedMixin):
             X,
             y,
             sample_weight,
-            self.unlabeled,
-            self.persist,
-            column_types,
-            self.class_weight,
-            None if self.scratch is None else Path(self.scratch),
-            draw,
+            unlabeled=self.unlabeled,
+            persist=self.persist,
+            column_types=column_types,
+            class_weight=self.class_weight,
+            scratch=None if self.scratch is None else Path(self.scratch),
+            draw_validation=draw,
         )
         held_out = self._validation_rows(validation, read.encoder, read.classes) or read.validation
         return read.rows, read.encoder, read.classes, held_out

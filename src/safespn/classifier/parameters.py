@@ -59,8 +59,8 @@ def settings_of(classifier: SafeSPNClassifier) -> FitSettings:
         families=families,
         single=single,
         networks=NetworkSettings(
-            relative_floor=RELATIVE_FLOOR if classifier.variance_floor == "auto" else float(classifier.variance_floor),
-            pseudo_rows=classifier.prior_rows,
+            variance_floor=RELATIVE_FLOOR if classifier.variance_floor == "auto" else float(classifier.variance_floor),
+            prior_rows=classifier.prior_rows,
             max_depth=None if classifier.max_depth == "auto" else int(classifier.max_depth),
             univariate=classifier.univariate,
             n_jobs=classifier.n_jobs,

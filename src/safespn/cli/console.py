@@ -87,15 +87,15 @@ class Reporter:
                 task = bar.add_task(printable(text), total=1.0)
                 yield lambda share: bar.update(task, completed=share)
         else:
-            told = 0.0
+            shown = 0.0
 
-            def tell(share: float) -> None:
-                nonlocal told
-                if share >= told + ANNOUNCED_SHARE or share >= 1 > told:
-                    told = share
+            def show(share: float) -> None:
+                nonlocal shown
+                if share >= shown + ANNOUNCED_SHARE or share >= 1 > shown:
+                    shown = share
                     self.note(f"{text}: {100 * share:.0f} %")
 
-            yield tell
+            yield show
 
     @contextmanager
     def passes(self, text: str) -> Iterator[None]:
@@ -115,15 +115,15 @@ class Reporter:
                     yield
         else:
             self.note(f"{text} …")
-            told = time.monotonic()
+            last = time.monotonic()
 
-            def tell(record: PassRecord) -> None:
-                nonlocal told
-                if time.monotonic() - told >= SECONDS_BETWEEN_LINES:
-                    told = time.monotonic()
+            def show_sometimes(record: PassRecord) -> None:
+                nonlocal last
+                if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+                    last = time.monotonic()
                     self.note(str(record))
 
-            with listening(tell):
+            with listening(show_sometimes):
                 yield
 
     @contextmanager

@@ -26,7 +26,7 @@ from safespn.foundation.table_encoder import TableEncoder
 from safespn.network.columns import check_magnitudes, column_names
 from safespn.rows.blocks import RowBlock, Validation
 from safespn.rows.dask_rows import DaskRows, compute, places_in_blocks
-from safespn.rows.lazy_block import LazyBlock, Unread, graphs_apart, read
+from safespn.rows.lazy_block import CollectionBlock, LazyBlock, graphs_apart, read
 from safespn.rows.scratch import Scratch, StoredBlock
 from safespn.rows.scratch_rows import ScratchRows
 from safespn.typing import AnyArray, FloatArray, IntArray
@@ -73,6 +73,7 @@ def read_collections(
     X: Any,
     y: Any,
     sample_weight: Any,
+    *,
     unlabeled: Any,
     persist: str,
     column_types: Mapping[Any, str] | None = None,
@@ -192,7 +193,7 @@ def _stored_rows(
     return ScratchRows(scratch, stored, counts, totals, names)
 
 
-def _store_block(folder: Any, n_states: Sequence[int], block: RowBlock | Unread) -> StoredBlock:
+def _store_block(folder: Any, n_states: Sequence[int], block: RowBlock | LazyBlock) -> StoredBlock:
     return StoredBlock.write(folder, read(block), n_states)
 
 
@@ -203,7 +204,8 @@ def _blocks(partitions: list[list[Any]], names: list[str], recipe: _Recipe, in_m
         keys = [[promise.key for promise in partition] for partition in partitions]
         each = enumerate(zip(graphs, keys, names, strict=True))
         lazy = [
-            LazyBlock(graph, of_block, partial(_make_block, recipe, n, name), n) for n, (graph, of_block, name) in each
+            CollectionBlock(graph, of_block, partial(_make_block, recipe, n, name), n)
+            for n, (graph, of_block, name) in each
         ]
         return list(dask.persist(*[delayed(block, traverse=False) for block in lazy]))
     shared = delayed(recipe, traverse=False)

@@ -22,7 +22,7 @@ from dask.optimization import cull
 
 from safespn.network.structure import Structure
 from safespn.rows.blocks import BlockStates, PassRequest, PassResult, RowBlock, Summaries, Task, TasksTogether
-from safespn.rows.lazy_block import Unread, read
+from safespn.rows.lazy_block import LazyBlock, read
 from safespn.rows.memory import MemoryRows
 from safespn.typing import FloatArray, IntArray
 
@@ -217,7 +217,7 @@ Result = tuple[Summaries, tuple[Any, ...]]
 def _run(
     tasks: list[Task],
     structures: list[Structure],
-    block: RowBlock | Unread,
+    block: RowBlock | LazyBlock,
     before: list[Result | None],
     name: str,
 ) -> Result:
@@ -258,12 +258,12 @@ def _part(result: Result, which: int) -> Result:
     return Summaries(), (result[1][which],)
 
 
-def _fetch(block: RowBlock | Unread, places: list[IntArray]) -> RowBlock:
+def _fetch(block: RowBlock | LazyBlock, places: list[IntArray]) -> RowBlock:
     rows = read(block)
     return rows.take(rows.rows_at(places))
 
 
-def _labelled(block: RowBlock | Unread) -> RowBlock:
+def _labelled(block: RowBlock | LazyBlock) -> RowBlock:
     rows = read(block)
     return rows.take(~rows.is_unlabelled)
 

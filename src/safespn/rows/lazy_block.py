@@ -19,8 +19,8 @@ from safespn.rows.blocks import RowBlock
 
 
 @dataclass(frozen=True, eq=False)
-class LazyBlock:
-    """How to make a block.
+class CollectionBlock:
+    """How to make a block of the partitions of collections.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class LazyBlock:
         return self.make(*dask.get(self.graph, self.keys))
 
 
-class Unread(Protocol):
+class LazyBlock(Protocol):
     """A block that is somewhere else."""
 
     @property
@@ -54,7 +54,7 @@ class Unread(Protocol):
         """Bring the block into memory."""
 
 
-def read(block: RowBlock | Unread) -> RowBlock:
+def read(block: RowBlock | LazyBlock) -> RowBlock:
     """Return the block itself, reading it if it is on disk."""
     return block if isinstance(block, RowBlock) else block.read()
 

@@ -13,11 +13,6 @@ Passes = Generator[PassRequest, PassResult, _Fit]
 """A fit that yields what it asks of the rows, is sent what came of it, and returns its result."""
 
 
-def run_alone(rows: PartitionedRows, fit: Passes[_Fit]) -> _Fit:
-    """Run one fit to its end."""
-    return run_in_lockstep(rows, [fit])[0]
-
-
 def run_in_lockstep(
     rows: PartitionedRows, fits: Sequence[Passes[_Fit]], after_pass: Callable[[], None] = lambda: None
 ) -> list[_Fit]:
@@ -31,10 +26,10 @@ def run_in_lockstep(
     results: dict[int, _Fit] = {}
     waiting: dict[int, PassRequest] = {}
 
-    def advance(number: int, answer: PassResult | None) -> None:
+    def advance(number: int, result: PassResult | None) -> None:
         try:
             # What a generator is sent first is None.
-            waiting[number] = fits[number].send(answer)  # type: ignore[arg-type]
+            waiting[number] = fits[number].send(result)  # type: ignore[arg-type]
         except StopIteration as end:
             results[number] = end.value
 
@@ -44,8 +39,8 @@ def run_in_lockstep(
         while waiting:
             asked = dict(waiting)
             waiting.clear()
-            for number, answer in zip(asked, rows.run_together(list(asked.values())), strict=True):
-                advance(number, answer)
+            for number, result in zip(asked, rows.run_together(list(asked.values())), strict=True):
+                advance(number, result)
             after_pass()
     finally:
         # If one fails, the others let go of what they hold.

@@ -17,7 +17,7 @@ the worst case stays above ``KEPT_SHARE`` of the best: a little of the margin bu
 from __future__ import annotations
 
 from safespn.engine.evidence import SoftLabelUpdateRule
-from safespn.rows.lockstep import Passes, run_alone
+from safespn.rows.lockstep import Passes
 from safespn.safety.certified_em import CertifiedEM, Iterate
 from safespn.safety.problem import SafeFit
 
@@ -35,12 +35,6 @@ RELAXED_SHARE = 4
 """The last stage has at most one in so many of all steps."""
 KEPT_SHARE = 0.9
 UNGUARDED_TEMPERATURES = (10.0, 3.0, 1.0, 0.3, 0.1)
-
-
-def fit_certified(em: CertifiedEM, *, pessimism: float = 1.0, max_iter: int = 75, tol: float = 1e-5) -> SafeFit:
-    """Make the passes of :func:`certified_passes`."""
-    passes = certified_passes(em, pessimism=pessimism, max_iter=max_iter, tol=tol)
-    return run_alone(em.problem.rows, passes)
 
 
 def certified_passes(

@@ -146,8 +146,8 @@ class CertifiedEM:
             entry["validation_score"] = self.validation_score(parameters)
         self.history.append(entry)
         if self.journal is not None:
-            kept = {number: states, best.number: best.states}
-            self.journal.write(number, parameters, entry, {which: each for which, each in kept.items() if each})
+            to_save = {number: states, best.number: best.states}
+            self.journal.write(number, parameters, entry, {which: each for which, each in to_save.items() if each})
         return assessment.worst_case
 
     def _improve(

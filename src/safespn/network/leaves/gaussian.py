@@ -15,6 +15,7 @@ from safespn.network.nodes import UnivariateLeaf, check_column
 from safespn.typing import FloatArray
 
 SMALLEST_VARIANCE = 1e-300
+LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class GaussianFamily(UnivariateFamily):

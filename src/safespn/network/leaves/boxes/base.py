@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from safespn.network.columns import REAL, Domain
+from safespn.network.leaves.gaussian import LOG_ROOT_TWO_PI
 from safespn.typing import BoolArray, FloatArray, IntArray
 
 NARROW = 1e-5
 """Intervals over which the log density changes by less than this get their mass by the midpoint rule."""
 SMALLEST_SHARE = 2.0**-54
 """Uniform draws stay above zero, so that no draw from a normal distribution is infinite."""
-LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class BaseDensity:
