@@ -1,6 +1,7 @@
 """The command as users run it: content of its results, interruptions, missing data."""
 
 import csv
+import gzip
 import json
 import os
 import signal
@@ -22,6 +23,8 @@ from safespn.cli.app import run
 from safespn.experiments import outputs
 from safespn.experiments import reproduce as module
 from safespn.experiments.claims import claims
+from safespn.experiments.recorded import gathered
+from safespn.experiments.runner import TrialSettings
 from safespn.experiments.tables import (
     SEMI_SUPERVISED,
     SIDE_BY_SIDE,
@@ -123,6 +126,31 @@ def test_certificates_are_counted_for_each_kind_of_fits():
     assert measured["committees: supervised model returned instead"] == "50.0 % of certified fits"
     assert measured["univariate networks: worst case not negative, recomputed"] == "1 of 2 certified fits"
     assert measured["univariate networks: supervised model returned instead"] == "0.0 % of certified fits"
+
+
+def test_recorded_trials_take_the_place_of_fits(folder, tmp_path, capfd):
+    recorded = tmp_path / "trials" / "iris.json.gz"
+    recorded.parent.mkdir()
+    recorded.write_bytes(gzip.compress(gathered("iris", [FAKE] * 3, TrialSettings())))
+    arguments = [*ARGUMENTS, "--data-dir", str(folder), "--data-sets", "iris", "-o", str(tmp_path)]
+    assert run(["reproduce", "table2", *arguments]) == 0
+    assert cells(tmp_path / "table2.csv")["iris"]["certified"] == "-1.00±0.00"
+    assert run(["reproduce", "table3", *arguments]) == 0
+    assert cells(tmp_path / "table3.csv")["iris"]["extra trees"] == "0.500±0.000"
+    assert run(["reproduce", "table2", *arguments, "--seed", "1"]) == 2
+    assert "choose another output folder" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"{}"), gzip.compress(b"[1]"), gzip.compress(b"{}")[:9]])
+def test_damaged_records_get_one_line(folder, tmp_path, capfd, content):
+    recorded = tmp_path / "trials" / "iris.json.gz"
+    recorded.parent.mkdir()
+    recorded.write_bytes(content)
+    arguments = ["table2", *ARGUMENTS, "--data-dir", str(folder), "--data-sets", "iris", "-o", str(tmp_path)]
+    assert run(["reproduce", *arguments]) == 2
+    error = capfd.readouterr().err
+    assert "iris.json.gz holds no recorded trials" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_mistakes_get_one_line(folder, tmp_path, capfd):
