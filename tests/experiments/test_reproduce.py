@@ -1,6 +1,7 @@
 """The command as users run it: content of its results, interruptions, missing data."""
 
 import csv
+import gzip
 import json
 import os
 import signal
@@ -21,7 +22,17 @@ from safespn import datasets
 from safespn.cli.app import run
 from safespn.experiments import outputs
 from safespn.experiments import reproduce as module
-from safespn.experiments.tables import SEMI_SUPERVISED, TABLE2_METHODS, TABLE3_OTHERS, TABLE3_OURS, table1
+from safespn.experiments.claims import claims
+from safespn.experiments.recorded import gathered
+from safespn.experiments.runner import TrialSettings
+from safespn.experiments.tables import (
+    SEMI_SUPERVISED,
+    SIDE_BY_SIDE,
+    TABLE2_METHODS,
+    TABLE3_OTHERS,
+    TABLE3_OURS,
+    table1,
+)
 
 ARGUMENTS = ["--trials", "2", "--quiet"]
 
@@ -106,6 +117,42 @@ FAKE = {
 }
 
 
+def test_certificates_are_counted_for_each_kind_of_fits():
+    gave_up = {**FAKE["table2"], "certified": {**FAKE["table2"]["certified"], "fallback": 1.0}}
+    univariate = {**FAKE["table2"]["certified univariate"], "worst_case": -1.0}
+    negative = {**FAKE["table2"], "certified univariate": univariate}
+    measured = dict(claims({"iris": [{"table2": gave_up}, {"table2": negative}]}).rows)
+    assert measured["committees: worst case not negative, recomputed"] == "2 of 2 certified fits"
+    assert measured["committees: supervised model returned instead"] == "50.0 % of certified fits"
+    assert measured["univariate networks: worst case not negative, recomputed"] == "1 of 2 certified fits"
+    assert measured["univariate networks: supervised model returned instead"] == "0.0 % of certified fits"
+
+
+def test_recorded_trials_take_the_place_of_fits(folder, tmp_path, capfd):
+    recorded = tmp_path / "trials" / "iris.json.gz"
+    recorded.parent.mkdir()
+    recorded.write_bytes(gzip.compress(gathered("iris", [FAKE] * 3, TrialSettings())))
+    arguments = [*ARGUMENTS, "--data-dir", str(folder), "--data-sets", "iris", "-o", str(tmp_path)]
+    assert run(["reproduce", "table2", *arguments]) == 0
+    assert cells(tmp_path / "table2.csv")["iris"]["certified"] == "-1.00±0.00"
+    assert run(["reproduce", "table3", *arguments]) == 0
+    assert cells(tmp_path / "table3.csv")["iris"]["extra trees"] == "0.500±0.000"
+    assert run(["reproduce", "table2", *arguments, "--seed", "1"]) == 2
+    assert "choose another output folder" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"{}"), gzip.compress(b"[1]"), gzip.compress(b"{}")[:9]])
+def test_damaged_records_get_one_line(folder, tmp_path, capfd, content):
+    recorded = tmp_path / "trials" / "iris.json.gz"
+    recorded.parent.mkdir()
+    recorded.write_bytes(content)
+    arguments = ["table2", *ARGUMENTS, "--data-dir", str(folder), "--data-sets", "iris", "-o", str(tmp_path)]
+    assert run(["reproduce", *arguments]) == 2
+    error = capfd.readouterr().err
+    assert "iris.json.gz holds no recorded trials" in error
+    assert len(error.splitlines()) == 1
+
+
 def test_mistakes_get_one_line(folder, tmp_path, capfd):
     assert run(["reproduce", "table2", "--data-sets", "mnist", "-o", str(tmp_path)]) == 2
     assert "'mnist' is none of bupa" in capfd.readouterr().err
@@ -176,6 +223,8 @@ def test_the_tables_have_what_they_should(whole):
     for row in third.values():
         assert all(0 <= float(row[method].split("±")[0]) <= 1 for method in TABLE3_OURS)
     assert float(third["wine"]["certified, discriminative"].split("±")[0]) > 0.9
+    assert {*SIDE_BY_SIDE, "paper: SSL"} == set(cells(whole / "table3_side_by_side.csv")["wine"])
+    assert "extra trees" in SIDE_BY_SIDE
     ranked = [row[:2] for row in csv.reader((whole / "ranks.csv").read_text().splitlines()[1:])]
     assert {method for score, method in ranked if score == "F1"} == set(SEMI_SUPERVISED)
 
@@ -202,7 +251,8 @@ def test_every_certificate_holds(whole):
             assert len(raw["table2"][method]["worst_case"]) == 2
             assert np.min(raw["table2"][method]["worst_case"]) >= -1e-6
     summary = (whole / "summary.md").read_text()
-    assert "8 of 8 certified fits" in summary
+    for kind in ("committees", "univariate networks"):
+        assert f"| {kind}: worst case not negative, recomputed | 4 of 4 certified fits |" in summary
 
 
 @pytest.mark.slow

@@ -174,6 +174,20 @@ def test_mistakes_get_one_line(folder, tmp_path, monkeypatch, capfd):
     assert "recorded.csv has no column 'budget'" in error_of("--data-dir", folder, *recorded)
 
 
+def test_recorded_trials_are_not_overwritten(folder, tmp_path, monkeypatch, capfd):
+    recorded = tmp_path / "trials.csv.gz"
+    recorded.write_bytes(b"trials of many tables")
+    (tmp_path / "suite").symlink_to(tmp_path)
+    monkeypatch.setenv("SAFESPN_SUITE", str(folder))
+    for what in ("suite", "all"):
+        assert run(["reproduce", what, "-o", str(tmp_path), "--comparators", str(recorded)]) == 2
+        error = capfd.readouterr().err
+        assert "which would be overwritten; choose another output folder" in error
+        assert len(error.splitlines()) == 1
+    assert recorded.read_bytes() == b"trials of many tables"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["suite", "trials.csv.gz"]
+
+
 def test_another_table_of_the_same_name_is_not_mixed_in(folder, tmp_path, capfd):
     few = ["--methods", "base,lr", "--tables", "flowers", "--quiet"]
     assert run(["reproduce", *arguments_for(folder, tmp_path / "out", *few)]) == 0

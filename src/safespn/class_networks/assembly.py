@@ -1,4 +1,4 @@
-"""From a table with some labels to a committee: learn candidates, weigh them by left-out labels, keep what counts."""
+"""From a table with some labels to a committee: learn candidates, weigh them by held-out labels, keep what counts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def assemble(
     Parameters
     ----------
     single : bool
-        Take the one network under which left-out labels are most probable, at temperature one, instead of an average.
+        Take the one network under which held-out labels are most probable, at temperature one, instead of an average.
     """
     folds = draw_folds(table, generator)
     if len(folds.left_out) == 0:
@@ -73,13 +73,13 @@ def assemble(
 
 
 Choice = tuple[Candidate, float, float, float]
-"""A candidate, its weight, its temperature and its log loss on left-out labels."""
+"""A candidate, its weight, its temperature and its log loss on held-out labels."""
 
 
 def _weighed(candidates: Sequence[Candidate], folds: Folds) -> tuple[list[Choice], float]:
-    """Temperatures and weights by left-out labels, and the temperature of their average.
+    """Temperatures and weights by held-out labels, and the temperature of their average.
 
-    Without left-out labels, temperatures are one and all families have equal weights.
+    Without held-out labels, temperatures are one and all families have equal weights.
     """
     groups = [candidate.group for candidate in candidates]
     out = folds.left_out
@@ -107,14 +107,14 @@ def _weighed(candidates: Sequence[Candidate], folds: Folds) -> tuple[list[Choice
 
 
 def _single(candidates: Sequence[Candidate], folds: Folds) -> tuple[list[Choice], float]:
-    """Choose the network with the lowest log loss on left-out labels, at temperature one."""
+    """Choose the network with the lowest log loss on held-out labels, at temperature one."""
     losses = [_log_loss(log_tempered(candidate.left_out, 1.0), folds) for candidate in candidates]
     best = int(np.argmin(losses)) if len(folds.left_out) else 0
     return [(candidates[best], 1.0, 1.0, losses[best])], 1.0
 
 
 def _log_loss(log_posterior: FloatArray, folds: Folds) -> float:
-    """Mean log loss of the left-out labels, in nats; NaN if there are none."""
+    """Mean log loss of the held-out labels, in nats; NaN if there are none."""
     out = folds.left_out
     if len(out) == 0:
         return float("nan")
@@ -139,7 +139,7 @@ def _member(network: ClassNetwork, candidate: Candidate, weight: float, temperat
 def _with_densities(members: Sequence[Member], for_density: BoolArray, table: LabelledTable) -> Committee:
     """Weigh the members' densities: as a mixture that makes the rows most likely, each charged for its parameters.
 
-    The charge per row is that of the Bayesian information criterion; left-out densities would need every member to be
+    The charge per row is that of the Bayesian information criterion; held-out densities would need every member to be
     learned again.
 
     Parameters

@@ -79,7 +79,7 @@ WIDE_PULLS = tuple(
 )
 """For several blocks. The covariance of all rows mostly tells the classes apart there, and is no target."""
 LABELS_FOR_OWN_COVARIANCES = 5.0
-"""Fewest labels per class. A class that loses one of two has a wider covariance than the others: a left-out row would
+"""Fewest labels per class. A class that loses one of two has a wider covariance than the others: a held-out row would
 be recognised by that, and own covariances look better than they are."""
 SHRUNKEN_CENTROIDS = (1.0, 5.0, 25.0)
 """Pseudo-rows per class for tables without a block."""

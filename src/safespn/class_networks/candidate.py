@@ -76,7 +76,7 @@ class Candidate:
     size : str
         What distinguishes it from others of its family, in words.
     left_out : array of shape (n_left_out, n_classes)
-        Log posteriors, or class joints, of the left-out labelled rows, each by a network that did not see its label.
+        Log posteriors, or class joints, of the held-out labelled rows, each by a network that did not see its label.
     usual_temperature : float
         What the prior on its temperature is centred at: how over-confident such networks are as a rule.
     build : callable

@@ -45,7 +45,7 @@ class Member:
     temperature : float
         Its posteriors are flattened above one and sharpened below.
     log_loss : float
-        Mean log loss, in nats, of left-out labels at that temperature; NaN where no label could be left out.
+        Mean log loss, in nats, of held-out labels at that temperature; NaN where no label could be left out.
     density_weight : float
         Its share in the density.
     structure : Structure
@@ -68,7 +68,7 @@ class Member:
     def __repr__(self) -> str:
         return (
             f"Member({self.family}: {self.size}, weight {self.weight:.2f}, temperature {self.temperature:.2f}, "
-            f"left-out log loss {self.log_loss:.3f})"
+            f"held-out log loss {self.log_loss:.3f})"
         )
 
     @property

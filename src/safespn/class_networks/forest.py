@@ -5,7 +5,7 @@ On complete rows a tree's class posterior is its leaf's class table (generative 
 (hierarchical shrinkage, Agarwal et al. 2022); how many rows fall into a box is learned from all rows. Posteriors are
 averaged over trees.
 
-Each tree is grown without the labels of one fold, so that left-out labels cost nothing extra; afterwards all labels
+Each tree is grown without the labels of one fold, so that held-out labels cost nothing extra; afterwards all labels
 fill its tables.
 """
 

@@ -32,12 +32,12 @@ def log_tempered(joint: FloatArray, temperature: float) -> FloatArray:
 
 
 def choose_temperature(joint: FloatArray, codes: IntArray, weights: FloatArray, usual: float) -> float:
-    """Temperature at which left-out labels are most probable.
+    """Temperature at which held-out labels are most probable.
 
     Parameters
     ----------
     joint : array of shape (n_left_out, n_classes)
-        Class joint, or log posteriors, of left-out rows.
+        Class joint, or log posteriors, of held-out rows.
     usual : float
         Temperature that the prior is centred at.
     """
@@ -77,7 +77,7 @@ def mixture_weights(probabilities: FloatArray, weights: FloatArray, pseudo_count
 def weigh_within_families(
     log_posteriors: Sequence[FloatArray], families: Sequence[str], codes: IntArray, weights: FloatArray
 ) -> FloatArray:
-    """Weights of members by left-out labels: within each family first, then of the families.
+    """Weights of members by held-out labels: within each family first, then of the families.
 
     With few labels a family of many members would win by number alone.
 

@@ -130,7 +130,7 @@ class SafeSPNClassifier(AnswersMixin, BaseEstimator):  # type: ignore[misc]
         The density of the safe model as one network whose root has one child per class. Its columns are those of X,
         with codes 0, 1, ... in the place of categories, and 0 in ignored columns.
     members_ : tuple of Member
-        The networks whose class posteriors are averaged: family, size, weight, temperature and left-out log loss.
+        The networks whose class posteriors are averaged: family, size, weight, temperature and held-out log loss.
     supervised_ : SafeSPNClassifier
         The supervised model, as a fitted classifier.
     soft_labels_ : array of shape (n_unlabelled, n_classes)

@@ -13,7 +13,7 @@ class Members(tuple[Member, ...]):
 
     def _repr_html_(self) -> str:
         return html_table(
-            ("family", "weight", "temperature", "left-out log loss"),
+            ("family", "weight", "temperature", "held-out log loss"),
             [
                 (each.family, f"{each.weight:.3f}", f"{each.temperature:.2f}", f"{each.log_loss:.3f} nats")
                 for each in self

@@ -21,7 +21,7 @@ def check_outputs(*outputs: Path | None, inputs: Sequence[Path] = ()) -> None:
     """Complain before the work, rather than after it, if a result cannot be written or would overwrite an input."""
     given = [path for path in outputs if path is not None]
     for path in given:
-        _check_not_an_input(path, inputs)
+        check_not_an_input(path, inputs)
         _check_writable(path)
     resolved = [path.resolve() for path in given]
     if len(set(resolved)) < len(resolved):
@@ -39,12 +39,13 @@ def check_standard_output(inputs: Sequence[Path]) -> None:
             raise TableError(f"{source}: standard output goes to this input; write the result to another file")
 
 
-def _check_not_an_input(path: Path, inputs: Sequence[Path]) -> None:
+def check_not_an_input(path: Path, inputs: Sequence[Path], remedy: str = "give it another name") -> None:
+    """Complain if a result would overwrite an input; the file need not exist, nor its folder."""
     for source in inputs:
         # A device, such as a terminal, can be read and written at the same time.
         if path.is_file() and source.is_file() and path.samefile(source):
             same = "is an input" if path == source else f"and the input {source} are the same file"
-            raise TableError(f"{path}: the output {same}, which would be overwritten; give it another name")
+            raise TableError(f"{path}: the output {same}, which would be overwritten; {remedy}")
 
 
 def _check_writable(path: Path) -> None:

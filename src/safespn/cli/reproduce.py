@@ -11,10 +11,11 @@ import typer
 from safespn.cli import options
 from safespn.cli import reproduce_options as own
 from safespn.cli.console import Reporter
+from safespn.cli.outputs import check_not_an_input
 from safespn.experiments.outputs import Reproduction
 from safespn.experiments.reproduce import reproduce as reproduce_experiments
 from safespn.experiments.runner import TrialSettings
-from safespn.experiments.suite import Plan, reproduce_suite
+from safespn.experiments.suite import TRIALS_FILE, Plan, reproduce_suite
 from safespn.experiments.suite_protocol import PROTOCOL
 from safespn.foundation.atomic_files import atomic_write
 from safespn.report.render import render_experiments
@@ -61,6 +62,9 @@ def reproduce(
     reporter = Reporter(quiet=quiet)
     own.check_options(what, of_paper={"--data-sets": data_sets}, of_suite={"--tables": tables, "--methods": methods})
     suite = own.suite_folder(what, data_dir)
+    of_suite = output if what == "suite" else output / "suite"
+    if suite is not None and comparators is not None:
+        check_not_an_input(of_suite / TRIALS_FILE, [comparators], "choose another output folder")
     missing: list[str] = []
     if what != "suite":
         folder, names = None if data_dir is None else str(data_dir), own.data_sets_of(data_sets)
@@ -77,7 +81,6 @@ def reproduce(
             fits=own.fits_of(methods),
             recorded=comparators,
         )
-        of_suite = output if what == "suite" else output / "suite"
         missing += _run_suite(plan, of_suite, jobs, reporter).missing
         reporter.result(f"results: {of_suite / 'index.html'}", {})
     elif what == "all":

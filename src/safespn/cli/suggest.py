@@ -1,4 +1,4 @@
-"""``safespn suggest``: choose the rows whose labels would tell most."""
+"""``safespn suggest``: choose the rows whose labels are expected to be most informative."""
 
 from __future__ import annotations
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sklearn.utils import Bunch
 
@@ -15,6 +13,7 @@ from safespn.experiments import figure1, tables
 from safespn.experiments.claims import claims
 from safespn.experiments.outputs import Reproduction, require_matplotlib, write_picture, write_tables
 from safespn.experiments.rank_plot import RANK_NOTE, draw_ranks
+from safespn.experiments.recorded import gathered, unpack
 from safespn.experiments.runner import TrialSettings, run_trials, seconds_of
 from safespn.experiments.tables import RANKED, Results
 from safespn.foundation.atomic_files import atomic_write
@@ -45,7 +44,8 @@ def reproduce(
     ----------
     what : {"table2", "table3", "figure1", "all"}
     folder : Path
-        Gets ``trials/`` (raw results, from which an interrupted run resumes), tables as Markdown and CSV, pictures as
+        Gets ``trials/`` (raw results, from which an interrupted run resumes; ``NAME.json.gz`` there, the trials of a
+        data set that another run has gathered, take the place of fits), tables as Markdown and CSV, pictures as
         SVG and PNG, and the trials of each data set as JSON.
     progress : callable
         Called with the number of finished trials and of all trials.
@@ -57,10 +57,15 @@ def reproduce(
     parts = PARTS[what]
     if parts:
         data = _load_all(names, data_dir, made)
+        for table in data:
+            recorded = folder / "trials" / f"{table.name}.json.gz"
+            if recorded.is_file():
+                unpack(recorded, folder / "trials" / table.name)
         results = run_trials(data, n_trials, parts, folder / "trials", settings, n_jobs=n_jobs, progress=progress)
         made.seconds = seconds_of(folder / "trials")
         _write_tables(folder, made, data, results, parts)
-        _write_raw(folder, results, settings)
+        for name, trials in results.items():
+            atomic_write(folder / f"{name}.json", gathered(name, trials, settings))
     if what in ("figure1", "all"):
         moons = figure1.two_moons(data_dir, settings.seed)
         figure = figure1.draw(*figure1.panels(moons, settings.seed))
@@ -93,18 +98,3 @@ def _write_tables(
             figure = draw_ranks(*tables.ranks(results, score), heading)
             made.pictures[name] = write_picture(folder, name, heading, RANK_NOTE, figure)
     write_tables(folder, made.tables)
-
-
-def _write_raw(folder: Path, results: Results, settings: TrialSettings) -> None:
-    """Write the trials of each data set as one file, method by method: score -> list over trials."""
-    for name, trials in results.items():
-        gathered: dict[str, Any] = {}
-        for table in trials[0]:
-            for method in trials[0][table]:
-                scores = {
-                    score: [float(f"{trial[table][method][score]:.6g}") for trial in trials]
-                    for score in trials[0][table][method]
-                }
-                gathered.setdefault(table, {})[method] = scores
-        content = {"data": name, "seed": settings.seed, "split": settings.split, **gathered}
-        atomic_write(folder / f"{name}.json", (json.dumps(content, separators=(",", ":")) + "\n").encode())

@@ -37,6 +37,9 @@ from safespn.experiments.suite_results import (
 if TYPE_CHECKING:
     import pandas as pd
 
+TRIALS_FILE = "trials.csv.gz"
+"""All trials of a run, in its folder."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -90,7 +93,7 @@ def reproduce_suite(
     run_jobs([*of_tables.values(), *(job for job in jobs.values() if job.parts)], n_jobs=n_jobs, progress=progress)
     trials = _gather(jobs, fits, recorded)
     made = Reproduction(missing=_failures(trials), seconds=seconds_of(folder / "trials"))
-    write_trials(folder / "trials.csv.gz", trials)
+    write_trials(folder / TRIALS_FILE, trials)
     _show(made, trials, _descriptions(of_tables), plan, folder)
     return made
 

@@ -70,6 +70,7 @@ SIDE_BY_SIDE = (
     "MER",
     "logistic regression",
     "random forest",
+    "extra trees",
     "base rate",
 )
 PAIRS = {

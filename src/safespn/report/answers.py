@@ -58,7 +58,7 @@ def contributions(
 def measurements(
     classifier: SafeSPNClassifier, features: pd.DataFrame, encoded: FloatArray, rows: IntArray, seed: int
 ) -> list[Measurement]:
-    """List the least certain of some rows that miss cells, those first where a measurement is expected to tell most.
+    """List the least certain of some rows that miss cells, those first where a measurement should be most informative.
 
     Parameters
     ----------

@@ -55,7 +55,13 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Have a function told of every pass that fits make in this block; others that listen are told, too."""
+    """Call a function after every pass that fits make in this block.
+
+    Parameters
+    ----------
+    listener : callable
+        Takes a :class:`PassRecord`. The functions of enclosing blocks are called, too.
+    """
     outer = _LISTENER.get()
 
     def tell(record: PassRecord) -> None:

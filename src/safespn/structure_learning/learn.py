@@ -24,7 +24,7 @@ from safespn.typing import ArrayLike, FloatArray, RandomState
 
 FEWEST_ROWS_TO_COMPARE, MOST_ROWS_TO_COMPARE = 100, 2000
 STANDARD_ERRORS = 3.0
-"""By which clusters must be denser on left-out rows than one block of all columns."""
+"""By which clusters must be denser on held-out rows than one block of all columns."""
 
 
 def learn_spn(
@@ -65,7 +65,7 @@ def learn_spn(
         that fits better, everything else as Gaussian.
     multivariate : bool
         Let real columns that stay dependent end in one multivariate Gaussian leaf, where the criterion prefers that to
-        splitting further. A single one for all rows gives way to clusters where these are clearly denser on left-out
+        splitting further. A single one for all rows gives way to clusters where these are clearly denser on held-out
         rows.
     min_rows : float
         Parts with less weight than this are not split.
@@ -173,10 +173,10 @@ class _Learner:
         return plan, SPN._from_parameters(spn._structure, parameters)
 
     def clusters_are_denser(self, table: LearningTable) -> bool:
-        """Whether clusters of univariate leaves make left-out rows clearly more likely than one block of all rows.
+        """Whether clusters of univariate leaves make held-out rows clearly more likely than one block of all rows.
 
         Growing scores every row in its own cluster, so that clusters which overlap, as along a curve, seem to lose
-        against one Gaussian. A comparison on left-out rows sees the whole mixture.
+        against one Gaussian. A comparison on held-out rows sees the whole mixture.
         """
         if len(table.weights) < FEWEST_ROWS_TO_COMPARE:
             return False
