@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from safespn import IgnoredColumnWarning, SafeSPNClassifier
+from safespn.rows.blocks import RowBlock
 from tests.rows.tables import blobs
 
 dask = pytest.importorskip("dask", reason="needs the extra [dask]")
+pytest.importorskip("dask.sizeof")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
@@ -25,6 +27,14 @@ def assert_same(ours, theirs, X):
     np.testing.assert_allclose(ours.safety_.worst_case, theirs.safety_.worst_case, rtol=1e-9)
     assert (ours.safety_.certified, ours.n_iter_) == (theirs.safety_.certified, theirs.n_iter_)
     np.testing.assert_allclose(np.asarray(ours.soft_labels_), np.asarray(theirs.soft_labels_), atol=1e-9)
+
+
+def test_blocks_say_how_large_they_are():
+    """Else Dask moves them as if they were nothing, and one of two workers may get three of four."""
+    block = RowBlock(np.zeros((1_000, 20)), np.zeros(1_000, dtype=np.intp), np.ones(1_000))
+    arrays = 8 * 1_000 * (20 + 1 + 1)
+    assert arrays < dask.sizeof.sizeof(block) < arrays + 1_000
+    assert dask.sizeof.sizeof(block.take(slice(0, 10))) < 10_000
 
 
 @pytest.mark.parametrize("chunks", [57, (1, 0, 250, 149, 0)], ids=str)

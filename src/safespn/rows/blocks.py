@@ -41,6 +41,11 @@ class RowBlock:
     weights: FloatArray | None = None
     number: int = 0
 
+    def __sizeof__(self) -> int:
+        # Dask asks for it: work goes to where large blocks are, and blocks that seem small are moved instead.
+        arrays = (self.table, self.codes, self.weights)
+        return super().__sizeof__() + sum(int(array.nbytes) for array in arrays if array is not None)
+
     @property
     def is_unlabelled(self) -> BoolArray:
         return np.asarray(self.codes < 0)
