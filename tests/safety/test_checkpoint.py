@@ -129,6 +129,17 @@ def test_only_what_a_fit_made_is_removed(tmp_path, steps, monkeypatch, network):
     assert everything_in(tmp_path) == {**before, **above, str(place): None, f"{place}/note.txt": b"mine"}
 
 
+def test_a_folder_is_free_again_after_a_warning_that_is_an_error(tmp_path):
+    X, _, partly = blobs(100)
+    (tmp_path / "mine").mkdir()
+    classifier = SafeSPNClassifier(network="blocks", random_state=0, checkpoint=tmp_path)
+    with pytest.raises(CheckpointWarning):  # the tests' own setting makes errors of warnings
+        classifier.fit(X, partly)
+    assert everything_in(tmp_path) == {"mine": None}
+    with pytest.warns(CheckpointWarning, match="other things"):
+        classifier.fit(X, partly)
+
+
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_folders_are_removed_by_the_fit_that_made_them_and_by_no_other(

@@ -57,7 +57,11 @@ class CheckpointFolder:
         # The lock of an interrupted fit stays with its steps and knows which folders that fit made.
         self._n_made = self._n_made or self._lock.note()
         self._lock.set_note(self._n_made)
-        self._warn_of_foreign_things()
+        try:
+            self._warn_of_foreign_things()
+        except BaseException:  # where warnings are errors
+            self.__exit__()
+            raise
 
     def __enter__(self) -> CheckpointFolder:
         return self
