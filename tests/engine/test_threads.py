@@ -9,7 +9,14 @@ import pytest
 from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from safespn.engine.threads import RESULTS_PER_THREAD, ROWS_FOR_THREADS, in_order, n_threads, single_threaded_blas
+from safespn.engine.threads import (
+    RESULTS_PER_THREAD,
+    ROWS_FOR_THREADS,
+    even_slices,
+    in_order,
+    n_threads,
+    single_threaded_blas,
+)
 
 
 def blas_threads():
@@ -28,6 +35,16 @@ def test_all_cores_for_long_tables_and_one_for_short_ones():
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_workers_of_joblib_do_not_start_more_threads(backend):
     assert Parallel(n_jobs=2, backend=backend)(delayed(n_threads)(10**7, None) for _ in range(3)) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "lengths"), [(0, []), (1, [1]), (10, [10]), (11, [5, 6]), (25, [6, 6, 6, 7]), (40, [10] * 4)]
+)
+def test_slices_are_even_in_number_and_in_length(n_rows, lengths):
+    rows = np.arange(n_rows)
+    pieces = [rows[piece] for piece in even_slices(n_rows, 10)]
+    assert [len(piece) for piece in pieces] == lengths
+    assert np.array_equal(np.concatenate([rows[:0], *pieces]), rows)
 
 
 def test_results_come_in_order_however_long_they_take():

@@ -13,7 +13,7 @@ from safespn.engine import backends
 from safespn.engine.bound import BoundNetwork
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
-from safespn.engine.threads import in_order, n_threads
+from safespn.engine.threads import even_slices, in_order, n_threads
 from safespn.network.columns import as_block
 from safespn.typing import AnyArray, FloatArray
 
@@ -144,8 +144,7 @@ def _features(network: BoundNetwork, table: AnyArray, rows: slice, backend: back
 
 
 def _blocks(network: BoundNetwork, table: AnyArray, backend: backends.Backend) -> list[slice]:
-    n_rows, size = len(table), backend.block_rows(network.structure)
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+    return even_slices(len(table), backend.block_rows(network.structure))
 
 
 def _over_blocks(

@@ -36,6 +36,16 @@ def n_threads(n_rows: int, n_jobs: int | None) -> int:
     return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
 
 
+def even_slices(n_rows: int, most: int) -> list[slice]:
+    """Divide rows into slices of ``most`` rows or fewer, all of nearly the same length.
+
+    If there are several, their number is even: two threads that take turns are then done at the same time.
+    """
+    n_slices = -(-n_rows // most)
+    n_slices += n_slices % 2 if n_slices > 1 else 0
+    return [slice(n_rows * i // n_slices, n_rows * (i + 1) // n_slices) for i in range(n_slices)]
+
+
 def in_order(run: Callable[..., _Result], n_threads: int, *arguments: Iterable[Any]) -> Iterator[_Result]:
     """Call a function with one of each of the arguments, as :func:`map` does, in threads; results keep their order."""
     return map(run, *arguments) if n_threads == 1 else _in_threads(run, n_threads, zip(*arguments, strict=True))

@@ -55,10 +55,6 @@ class RowBlock:
         wanted = [*enumerate(places[:-1]), (-1, places[-1])]
         return np.sort(np.concatenate([np.nonzero(self.codes == code)[0][chosen] for code, chosen in wanted]))
 
-    def slices(self, n_rows: int) -> list[slice]:
-        """Divide the rows into pieces of so many."""
-        return [slice(start, start + n_rows) for start in range(0, len(self.codes), n_rows)]
-
     def take(self, rows: slice | IntArray | BoolArray) -> RowBlock:
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from safespn.engine.backends import ROWS_PER_CALL
-from safespn.engine.threads import in_order, n_threads, single_threaded_blas
+from safespn.engine.threads import even_slices, in_order, n_threads, single_threaded_blas
 from safespn.network.structure import Structure
 from safespn.rows.blocks import BlockStates, PassRequest, PassResult, RowBlock, Task, TasksTogether
 from safespn.typing import AnyArray, FloatArray, IntArray
@@ -42,7 +42,7 @@ class MemoryRows:
         self.n_threads = n_threads(len(table), n_jobs)
         self.blocks = [
             replace(self.whole.take(rows), number=number)
-            for number, rows in enumerate(self.whole.slices(ROWS_PER_CALL))
+            for number, rows in enumerate(even_slices(len(table), ROWS_PER_CALL))
         ]
 
     @property

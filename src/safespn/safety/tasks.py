@@ -6,6 +6,7 @@ Rows with a known class take part like the others, with soft labels that are cer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,9 @@ class Assessment:
         )
 
 
+_BINDING = Lock()
+
+
 @dataclass(frozen=True)
 class WithParameters:
     """A task that sends rows through the network at given parameters."""
@@ -88,11 +92,12 @@ class WithParameters:
     parameters: Parameters
 
     def network(self, structure: Structure) -> BoundNetwork:
-        """Bind the parameters, once for all blocks."""
-        bound: BoundNetwork | None = self.__dict__.get("_network")
-        if bound is None:
-            bound = bind(structure, self.parameters)
-            object.__setattr__(self, "_network", bound)
+        """Bind the parameters, once for all blocks; threads that come meanwhile wait."""
+        with _BINDING:
+            bound: BoundNetwork | None = self.__dict__.get("_network")
+            if bound is None:
+                bound = bind(structure, self.parameters)
+                object.__setattr__(self, "_network", bound)
         return bound
 
     def __getstate__(self) -> dict[str, Any]:
