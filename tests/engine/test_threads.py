@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +70,40 @@ def test_the_caller_takes_part():
     threads = list(in_order(lambda _: time.sleep(0.002) or threading.get_ident(), 3, range(60)))
     assert threading.get_ident() in threads
     assert 1 < len(set(threads)) <= 3
+
+
+def test_an_error_in_the_arguments_reaches_the_caller_whichever_thread_meets_it():
+    def arguments():
+        yield from range(6)
+        raise OSError("the file is gone")
+
+    for _ in range(20):
+        with pytest.raises(OSError, match="the file is gone"):
+            list(in_order(lambda _: time.sleep(0.001), 3, arguments()))
+
+
+def test_threads_of_one_pass_work_on_the_next_and_calls_may_be_nested():
+    def inside(number):
+        return sum(in_order(lambda k: time.sleep(0.001) or k, 2, range(number)))
+
+    assert list(in_order(inside, 2, range(8))) == [sum(range(number)) for number in range(8)]
+    before = threading.active_count()
+    for _ in range(200):
+        assert list(in_order(str, 2, range(8))) == list("01234567")
+    # A pass may begin before the thread of the last one says that it is free.
+    assert threading.active_count() < before + 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    caller = threading.get_ident
+    list(in_order(lambda _: time.sleep(0.001) or caller(), 2, range(10)))
+    child = os.fork()
+    if child == 0:
+        threads = set(in_order(lambda _: time.sleep(0.01) or caller(), 2, range(10)))
+        os._exit(len(threads))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
 def test_results_that_nobody_takes_stop_the_work():

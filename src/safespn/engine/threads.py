@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, Semaphore
@@ -14,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 ROWS_FOR_THREADS = 50_000
 RESULTS_PER_THREAD = 4
+MOST_THREADS = 1024
 
 _Result = TypeVar("_Result")
 
@@ -77,21 +79,33 @@ def _in_threads(run: Callable[..., _Result], n_threads: int, calls: Iterator[tup
         while room.acquire() and run_next():
             pass
 
-    with ThreadPoolExecutor(n_threads - 1) as pool:
-        for _ in range(n_threads - 1):
-            pool.submit(run_all)
-        try:
-            while not (has_room := room.acquire(blocking=False)) or run_next():
-                while waiting and (waiting[0].done() or not has_room):
-                    yield waiting.popleft().result()
-                    room.release()
-                    has_room = True
-            while waiting:
+    helpers = [_pool().submit(run_all) for _ in range(n_threads - 1)]
+    try:
+        while not (has_room := room.acquire(blocking=False)) or run_next():
+            while waiting and (waiting[0].done() or not has_room):
                 yield waiting.popleft().result()
-        finally:
-            with lock:
-                calls = iter(())
-            room.release(n_threads)
+                room.release()
+                has_room = True
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        with lock:
+            calls = iter(())
+        room.release(n_threads)
+        started = [helper for helper in helpers if not helper.cancel()]
+        wait(started)
+    for helper in started:
+        helper.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that stay for the next pass: to start one takes as long as thousands of rows."""
+    return ThreadPoolExecutor(MOST_THREADS, "safespn")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache

@@ -142,12 +142,10 @@ class EStep(WithParameters):
     def __call__(
         self, structure: Structure, block: RowBlock, state: RowState | None
     ) -> tuple[Statistics, RowState | None]:
-        n_classes = structure.n_root_edges
+        network, n_classes = self.network(structure), structure.n_root_edges
         log_labels = log_indicators(block.codes, n_classes) if state is None else log_of(state.soft_labels)
         evidence = Evidence(log_labels, self.tilt, self.conditional)
-        statistics = passes.statistics(
-            self.network(structure), block.table, evidence, block.weights, n_passes=self.n_passes, n_jobs=1
-        )
+        statistics = passes.statistics(network, block.table, evidence, block.weights, n_passes=self.n_passes, n_jobs=1)
         return statistics, state
 
 
