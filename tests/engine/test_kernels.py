@@ -9,9 +9,11 @@ from safespn.engine import backends, compiled_pass, kernels, numpy_pass
 from safespn.engine.evidence import Evidence
 from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, exp_of_negative
 from safespn.engine.kernel_vectors import (
+    CACHE_LINE,
     LANES,
     LENGTH,
     add_up,
+    empty_aligned,
     fill,
     item,
     larger,
@@ -109,10 +111,22 @@ def test_rows_that_fill_no_whole_vector_or_block(n_rows, missing):
 
 
 def test_kernels_on_disk_are_outdated_by_an_edit_of_any_file_compiled_into_them():
-    compiled_pass.log_likelihood(SPN(Gaussian(0, 0, 1))._network, np.zeros((1, 1)))
+    network = SPN(Gaussian(0, 0, 1))._network
+    compiled_pass.log_likelihood(network, network.features(np.zeros((1, 1))))
     assert [f"default={kernels.SOURCES})" in str(signature) for signature in kernels.run.signatures] == [True]
     names = {module.__name__.rpartition(".")[2] for module in kernels.MODULES}
     assert all(kernels._source(module) for module in kernels.MODULES)
     compiled = [value for value in vars(kernels).values() if hasattr(value, "py_func") and value is not kernels.run]
     assert {function.py_func.__module__.rpartition(".")[2] for function in compiled} <= names
     assert {"kernel_arithmetic", "kernel_upward", "kernel_downward", "kernel_vectors", "evidence"} <= names
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 50])
+def test_scratch_rows_begin_where_cache_lines_do(n_rows):
+    several = [empty_aligned(n_rows, backends.KERNEL_BLOCK) for _ in range(20)]
+    for scratch in several:
+        scratch[:] = 1.0
+        assert scratch.shape == (n_rows, backends.KERNEL_BLOCK)
+        assert scratch.flags.c_contiguous
+        assert scratch.ctypes.data % CACHE_LINE == 0
+        assert scratch.strides[0] % CACHE_LINE == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from safespn.engine import numpy_pass
-from safespn.engine.bound import BoundNetwork
+from safespn.engine.bound import BoundNetwork, Features
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
@@ -37,19 +37,19 @@ class Backend(Protocol):
     def block_rows(self, structure: Structure) -> int:
         """Return the number of rows to hand over at a time."""
 
-    def log_likelihood(self, network: BoundNetwork, features: FloatArray) -> FloatArray:
+    def log_likelihood(self, network: BoundNetwork, features: Features) -> FloatArray:
         """Log density of each row, shape (n_rows,)."""
 
-    def log_joint(self, network: BoundNetwork, features: FloatArray) -> FloatArray:
+    def log_joint(self, network: BoundNetwork, features: Features) -> FloatArray:
         """Log values of the root's edges, shape (n_rows, n_root_edges)."""
 
     def statistics(
-        self, network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
+        self, network: BoundNetwork, features: Features, evidence: Evidence, weights: FloatArray | None, hard: bool
     ) -> Statistics:
         """Expected statistics of the block."""
 
     def statistics_after_update(
-        self, network: BoundNetwork, features: FloatArray, update: SoftLabelUpdate, weights: FloatArray | None
+        self, network: BoundNetwork, features: Features, update: SoftLabelUpdate, weights: FloatArray | None
     ) -> tuple[Statistics, FloatArray, FloatArray]:
         """Expected statistics at the updated soft labels; the class joint; those soft labels."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,29 @@ from safespn.engine.threads import single_threaded_blas
 from safespn.network.leaves.family import Block, Linear, Square, UnivariateFamily
 from safespn.network.structure import LeafGroup, Parameters, Structure
 from safespn.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """What the terms of a network read of some rows: their features, in the numbering of the structure.
+
+    Parameters
+    ----------
+    cells : array of shape (n_rows, n_cells)
+        The table's columns and those derived from them, row by row.
+    blocks : array of shape (n_block_slots, n_rows)
+        Values of the leaves that families compute themselves, leaf by leaf.
+    """
+
+    cells: FloatArray
+    blocks: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def columns(self) -> FloatArray:
+        """Return all of them, shape (n_features, n_rows)."""
+        return np.concatenate([self.cells.T, self.blocks])
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +56,8 @@ class BoundNetwork:
     blocks: tuple[tuple[LeafGroup, Block], ...]
     complete_by_mode: bool
 
-    def features(self, cells: FloatArray, *, compiled: bool = False) -> FloatArray:
-        """Append to the cells of some rows what the terms read besides: derived features and values of blocks.
+    def features(self, cells: FloatArray, *, compiled: bool = False) -> Features:
+        """Compute what the terms read of some rows besides their cells: derived features and values of blocks.
 
         Parameters
         ----------
@@ -41,8 +65,11 @@ class BoundNetwork:
             Whether compiled code may be used.
         """
         derived = [derive(cells[:, column])[:, None] for column, derive in self.structure.derived_features]
-        derived.extend(self._log_density(group, block, cells, compiled).T for group, block in self.blocks)
-        return np.concatenate([cells, *derived], axis=1) if derived else cells
+        blocks = [self._log_density(group, block, cells, compiled) for group, block in self.blocks]
+        return Features(
+            np.concatenate([cells, *derived], axis=1) if derived else cells,
+            concatenate(blocks) if blocks else np.empty((0, len(cells))),
+        )
 
     def _log_density(self, group: LeafGroup, block: Block, cells: FloatArray, compiled: bool) -> FloatArray:
         """Log density of each row under each leaf of a block, shape (n_leaves, n_rows)."""
@@ -56,23 +83,28 @@ class BoundNetwork:
             return block.log_density(_cells_of_leaves(cells, group), self.complete_by_mode)
 
     def block_statistics(
-        self, features: FloatArray, flow: FloatArray, *, compiled: bool = False
+        self, features: Features, flow: FloatArray, *, compiled: bool = False
     ) -> tuple[FloatArray, ...]:
         """Statistics of the blocks' leaves for some rows; ``flow`` has shape (n_block_slots, n_rows)."""
         return tuple(
-            _statistics(group, block, features, flow[group.slots[0]], compiled) for group, block in self.blocks
+            _statistics(group, block, features.cells, flow[group.slots[0]], compiled) for group, block in self.blocks
         )
 
 
-def _statistics(group: LeafGroup, block: Block, features: FloatArray, flow: FloatArray, compiled: bool) -> FloatArray:
+def concatenate(arrays: Sequence[FloatArray]) -> FloatArray:
+    """Join arrays along their first axis; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _statistics(group: LeafGroup, block: Block, cells: FloatArray, flow: FloatArray, compiled: bool) -> FloatArray:
     if compiled and block.gaussians is not None:
         from safespn.engine import gaussian_kernel
 
-        values = gaussian_kernel.statistics(block.gaussians, group.leaves.columns, features, flow)
+        values = gaussian_kernel.statistics(block.gaussians, group.leaves.columns, cells, flow)
         if values is not None:
             return values
     with single_threaded_blas():
-        return block.statistics(_cells_of_leaves(features, group), flow)
+        return block.statistics(_cells_of_leaves(cells, group), flow)
 
 
 def _cells_of_leaves(cells: FloatArray, group: LeafGroup) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from safespn.engine import kernels
 from safespn.engine.backends import KERNEL_BLOCK, ROWS_PER_CALL
-from safespn.engine.bound import BoundNetwork
+from safespn.engine.bound import BoundNetwork, Features
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wiring
 from safespn.engine.kernel_arithmetic import EXP_CONSTANTS
@@ -31,14 +31,14 @@ def block_rows(structure: Structure) -> int:
     return ROWS_PER_CALL
 
 
-def log_likelihood(network: BoundNetwork, features: FloatArray) -> FloatArray:
+def log_likelihood(network: BoundNetwork, features: Features) -> FloatArray:
     """Log density of each row."""
     result = np.empty(len(features))
     _run(network, features, log_likelihood=result)
     return result
 
 
-def log_joint(network: BoundNetwork, features: FloatArray) -> FloatArray:
+def log_joint(network: BoundNetwork, features: Features) -> FloatArray:
     """Log values of the root's edges, shape (n_rows, n_root_edges)."""
     result = np.empty((len(features), network.structure.n_root_edges))
     _run(network, features, log_joint=result)
@@ -46,7 +46,7 @@ def log_joint(network: BoundNetwork, features: FloatArray) -> FloatArray:
 
 
 def statistics(
-    network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
+    network: BoundNetwork, features: Features, evidence: Evidence, weights: FloatArray | None, hard: bool
 ) -> Statistics:
     """Both passes over a block of rows, summed into expected statistics."""
     totals = _totals(network.structure, len(features))
@@ -55,7 +55,7 @@ def statistics(
 
 
 def statistics_after_update(
-    network: BoundNetwork, features: FloatArray, update: SoftLabelUpdate, weights: FloatArray | None
+    network: BoundNetwork, features: Features, update: SoftLabelUpdate, weights: FloatArray | None
 ) -> tuple[Statistics, FloatArray, FloatArray]:
     """Both passes, with soft labels updated from the class joint in between; see :class:`SoftLabelUpdate`."""
     totals = _totals(network.structure, len(features))
@@ -92,7 +92,7 @@ def _totals(structure: Structure, n_rows: int) -> Totals:
     return Totals(**{name: part.reshape(shape) for (name, shape), part in named})
 
 
-def _statistics(network: BoundNetwork, features: FloatArray, totals: Totals) -> Statistics:
+def _statistics(network: BoundNetwork, features: Features, totals: Totals) -> Statistics:
     return Statistics(
         float(totals.objective[0]),
         _add_lanes(totals.edge_flow),
@@ -124,7 +124,7 @@ _NO_UPDATE = UpdateArguments(_NONE_2D, _NONE_2D, np.empty(0, dtype=np.bool_), 0.
 
 def _run(
     network: BoundNetwork,
-    features: FloatArray,
+    features: Features,
     *,
     log_likelihood: FloatArray = _NONE,
     log_joint: FloatArray = _NONE_2D,
@@ -142,7 +142,8 @@ def _run(
         plan.schedule.n_unit_rows,
         network.structure.n_sums if wants_statistics else plan.schedule.n_sum_rows,
         plan.schedule.first_shared_row,
-        kernels.writeable(features),
+        kernels.writeable(features.cells),
+        kernels.writeable(features.blocks),
         KERNEL_BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
         log_likelihood,
         log_joint,

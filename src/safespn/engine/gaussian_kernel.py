@@ -12,7 +12,7 @@ from numba import njit
 from safespn.engine.backends import KERNEL_BLOCK
 from safespn.engine.compilation import compiled
 from safespn.engine.kernel_upward import load_block
-from safespn.engine.kernel_vectors import LANES, LENGTH, Vector, add_up, fill, item, load, store
+from safespn.engine.kernel_vectors import LANES, LENGTH, Vector, add_up, empty_aligned, fill, item, load, store
 from safespn.engine.kernels import SOURCES, writeable
 from safespn.network.leaves.family import Gaussians
 from safespn.typing import FloatArray, IntArray
@@ -56,8 +56,8 @@ def _log_density(
     result: FloatArray,
     sources: int = SOURCES,
 ) -> bool:
-    cells = np.empty((features.shape[1], KERNEL_BLOCK))
-    deviation, squares = np.empty((columns.shape[1], KERNEL_BLOCK)), np.empty((1, KERNEL_BLOCK))
+    cells = empty_aligned(features.shape[1], KERNEL_BLOCK)
+    deviation, squares = empty_aligned(columns.shape[1], KERNEL_BLOCK), empty_aligned(1, KERNEL_BLOCK)
     for begin in range(0, len(features), KERNEL_BLOCK):
         n = min(KERNEL_BLOCK, len(features) - begin)
         padded = -(-n // LENGTH) * LENGTH
@@ -90,9 +90,10 @@ def _statistics(
     n_leaves, d = columns.shape
     # Of each leaf: flow, flow times z, and the lower triangle of flow times z z'.
     sums = np.zeros((n_leaves * (1 + d) * (2 + d) // 2, LANES))
-    cells, deviation = np.empty((features.shape[1], KERNEL_BLOCK)), np.empty((d, KERNEL_BLOCK))
+    cells, deviation = empty_aligned(features.shape[1], KERNEL_BLOCK), empty_aligned(d, KERNEL_BLOCK)
     # Whitened cells, after a first row of ones, and all of them times the flow.
-    z, weighted = np.ones((1 + d, KERNEL_BLOCK)), np.empty((1 + d, KERNEL_BLOCK))
+    z, weighted = empty_aligned(1 + d, KERNEL_BLOCK), empty_aligned(1 + d, KERNEL_BLOCK)
+    z[0] = 1.0
     for begin in range(0, len(features), KERNEL_BLOCK):
         n = min(KERNEL_BLOCK, len(features) - begin)
         padded = -(-n // LENGTH) * LENGTH

@@ -11,15 +11,21 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+from safespn.typing import FloatArray
 
 LENGTH = 16
 """Long enough that work per node counts little, short enough that a few vectors fit into 16 registers of four."""
 LANES = 4
 """Sums over rows are kept in so many parts, to be added up at the very end."""
+
+CACHE_LINE = 64
+"""Bytes; a vector that crosses the border of two lines is loaded from both."""
 
 Vector: TypeAlias = Any
 
@@ -47,6 +53,18 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, *indices: 
     """Point to an entry of an array; unlike Python's, an index may not count from the end, which costs less."""
     struct = context.make_array(array_type)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, array_type, struct, list(indices), wraparound=False)
+
+
+@njit(nogil=True, error_model="numpy")
+def empty_aligned(n_rows: int, length: int) -> FloatArray:
+    """Make an array of shape (n_rows, length) whose rows begin where cache lines do, if the length is of whole ones.
+
+    Numba aligns arrays to half a line, so that otherwise chance decides how fast a kernel runs.
+    """
+    per_line = CACHE_LINE // 8
+    memory = np.empty(n_rows * length + per_line)
+    start = -(memory.ctypes.data // 8) % per_line
+    return memory[start : start + n_rows * length].reshape((n_rows, length))
 
 
 @intrinsic

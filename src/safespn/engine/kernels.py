@@ -31,7 +31,7 @@ from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wi
 from safespn.engine.kernel_downward import add_other_statistics, add_square_statistics, enter_at_root, share_flow
 from safespn.engine.kernel_evidence import move_soft_labels, read_evidence
 from safespn.engine.kernel_upward import add_leaves, load_block, mix, multiply_children, read_root_joint
-from safespn.engine.kernel_vectors import LENGTH, add_up, fill, load, store
+from safespn.engine.kernel_vectors import LENGTH, add_up, empty_aligned, fill, load, store
 from safespn.typing import FloatArray
 
 MODULES = (
@@ -73,6 +73,7 @@ def run(
     n_sum_rows: int,
     first_shared_row: int,
     features: FloatArray,
+    blocks: FloatArray,
     block: int,
     log_likelihood: FloatArray,
     log_joint: FloatArray,
@@ -86,7 +87,9 @@ def run(
     constants: FloatArray,
     sources: int = SOURCES,
 ) -> None:
-    """Send all rows of ``features`` up, and down if ``totals`` has room for statistics.
+    """Send all rows up, and down if ``totals`` has room for statistics.
+
+    ``features`` and ``blocks`` are the fields of :class:`safespn.engine.bound.Features`.
 
     One function for every purpose, so that it is compiled once. Empty arrays stand for what is not wanted
     (``log_likelihood``, ``log_joint``, ``totals``) or not given (``log_factor``: zeros, ``weights``: ones, ``update``:
@@ -97,22 +100,24 @@ def run(
     root, root_edge = n_sums - 1, wiring.edge_start[n_sums - 1]
     root_row = wiring.sum_row[root]
     wants_statistics = len(totals.objective) > 0
-    cells = np.empty((features.shape[1], block))
-    unit_exponent, unit_mantissa = np.empty((n_unit_rows, block)), np.empty((n_unit_rows, block))
-    sum_exponent, sum_mantissa = np.empty((n_sum_rows, block)), np.empty((n_sum_rows, block))
-    edge_mantissa = np.empty((n_edges if wants_statistics else 0, block))
+    n_features = features.shape[1]
+    cells = empty_aligned(n_features + len(blocks), block)
+    reads_cells = len(wiring.square_feature) + len(wiring.linear_slot) + len(wiring.table_slot) > 0
+    unit_exponent, unit_mantissa = empty_aligned(n_unit_rows, block), empty_aligned(n_unit_rows, block)
+    sum_exponent, sum_mantissa = empty_aligned(n_sum_rows, block), empty_aligned(n_sum_rows, block)
+    edge_mantissa = empty_aligned(n_edges if wants_statistics else 0, block)
     n_root_edges = n_edges - root_edge
-    joint, root_flow, target = (
-        np.empty((n_root_edges, block)),
-        np.empty((n_root_edges, block)),
-        np.empty((n_root_edges, block)),
-    )
-    work = np.empty((3, block))
+    joint, root_flow = empty_aligned(n_root_edges, block), empty_aligned(n_root_edges, block)
+    target = empty_aligned(n_root_edges, block)
+    work = empty_aligned(3, block)
 
     for begin in range(0, len(features), block):
         n = min(block, len(features) - begin)
         padded = -(-n // LENGTH) * LENGTH
-        any_missing = load_block(cells, features, begin, n, padded)
+        any_missing = reads_cells and load_block(cells, features, begin, n, padded)
+        for k in range(len(blocks)):
+            cells[n_features + k, :n] = blocks[k, begin : begin + n]
+            cells[n_features + k, n:padded] = blocks[k, begin + n - 1]
         for turn in range(n_sums):
             for unit in wiring.unit_order[wiring.unit_start[turn] : wiring.unit_start[turn + 1]]:
                 row = wiring.unit_row[unit]

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import sparse
 
-from safespn.engine.bound import BoundNetwork
+from safespn.engine.bound import BoundNetwork, Features
 from safespn.engine.evidence import SMALLEST_LOG_JOINT, Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure, TermList
@@ -54,26 +54,26 @@ def block_rows(structure: Structure) -> int:
     return max(64, min(8192, ELEMENTS_PER_BLOCK // max(1, structure.n_terms + structure.n_edges)))
 
 
-def log_likelihood(network: BoundNetwork, features: FloatArray) -> FloatArray:
+def log_likelihood(network: BoundNetwork, features: Features) -> FloatArray:
     """Log density of each row, shape (n_rows,)."""
     value, _ = mix(upward(network, features).joint, _ROOT, Choice.SHARE, None)
     return np.asarray(value[0])
 
 
-def log_joint(network: BoundNetwork, features: FloatArray) -> FloatArray:
+def log_joint(network: BoundNetwork, features: Features) -> FloatArray:
     """Log values of the root's edges, shape (n_rows, n_root_edges)."""
     return upward(network, features).joint.T
 
 
 def upward(
     network: BoundNetwork,
-    features: FloatArray,
+    features: Features,
     choice: Choice = Choice.SHARE,
     generator: np.random.Generator | None = None,
 ) -> Upward:
-    """Compute all log values for ``features`` of shape (n_rows, n_features)."""
+    """Compute all log values."""
     structure = network.structure
-    columns = np.ascontiguousarray(features.T)
+    columns = features.columns()
     unit_value, z, table_index = _leaf_values(network, columns)
     sum_value = np.empty((structure.n_sums, columns.shape[1]))
     edge_share = np.empty((structure.n_edges, columns.shape[1]))
@@ -288,7 +288,7 @@ def _make_level(structure: Structure, level: int) -> _Level:
 
 
 def statistics(
-    network: BoundNetwork, features: FloatArray, evidence: Evidence, weights: FloatArray | None, hard: bool
+    network: BoundNetwork, features: Features, evidence: Evidence, weights: FloatArray | None, hard: bool
 ) -> Statistics:
     """Both passes over a block of rows, summed into expected statistics."""
     up = upward(network, features, Choice.BEST if hard else Choice.SHARE)
@@ -296,7 +296,7 @@ def statistics(
 
 
 def statistics_after_update(
-    network: BoundNetwork, features: FloatArray, update: SoftLabelUpdate, weights: FloatArray | None
+    network: BoundNetwork, features: Features, update: SoftLabelUpdate, weights: FloatArray | None
 ) -> tuple[Statistics, FloatArray, FloatArray]:
     """Both passes, with soft labels updated from the class joint in between; see :class:`SoftLabelUpdate`."""
     up = upward(network, features)
@@ -308,7 +308,7 @@ def statistics_after_update(
 
 
 def _statistics(
-    network: BoundNetwork, features: FloatArray, up: Upward, objective: float, into_root: FloatArray
+    network: BoundNetwork, features: Features, up: Upward, objective: float, into_root: FloatArray
 ) -> Statistics:
     """Send the flow from the root down and add up what leaves see of it."""
     structure = network.structure
@@ -322,7 +322,7 @@ def _statistics(
     square_total[:, 2] = np.bincount(square.slot, np.einsum("tn,tn,tn->t", flow, z, z), square.n_slots)
 
     linear_total = np.zeros((linear.n_slots, 2))
-    flow, x = _observed(unit_flow[linear.unit], features.T[linear.feature[linear.slot]])
+    flow, x = _observed(unit_flow[linear.unit], features.cells.T[linear.feature[linear.slot]])
     linear_total[:, 0] = np.bincount(linear.slot, flow.sum(axis=1), linear.n_slots)
     linear_total[:, 1] = np.bincount(linear.slot, np.einsum("tn,tn->t", flow, x), linear.n_slots)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import TypeVar
 
 import numpy as np
 
 from safespn.engine import backends
-from safespn.engine.bound import BoundNetwork
+from safespn.engine.bound import BoundNetwork, Features, concatenate
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.engine.threads import even_slices, in_order, n_threads
@@ -132,12 +132,7 @@ def statistics_after_update(
     return reduce(Statistics.__add__, statistics), concatenate(joints), concatenate(soft_labels)
 
 
-def concatenate(arrays: Sequence[FloatArray]) -> FloatArray:
-    """Join arrays of consecutive rows; a single one is not copied."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _features(network: BoundNetwork, table: AnyArray, rows: slice, backend: backends.Backend) -> FloatArray:
+def _features(network: BoundNetwork, table: AnyArray, rows: slice, backend: backends.Backend) -> Features:
     structure = network.structure
     cells = as_block(table, rows.start, rows.stop, structure.domains, structure.has_only_real_columns)
     return network.features(cells, compiled=backend.is_compiled)
