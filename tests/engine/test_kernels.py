@@ -7,7 +7,7 @@ from numba import njit
 from safespn import SPN, Categorical, Gaussian, MultivariateGaussian, Poisson, Product, Sum
 from safespn.engine import backends, compiled_pass, kernels, numpy_pass
 from safespn.engine.evidence import Evidence
-from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, exp_of_negative
+from safespn.engine.kernel_arithmetic import CONSTANTS, exp_of_negative, log_of_positive
 from safespn.engine.kernel_vectors import (
     CACHE_LINE,
     LANES,
@@ -26,17 +26,17 @@ from safespn.engine.kernel_vectors import (
 
 
 @njit
-def exp_of_array(x, constants):
+def of_array(function, x, constants):
     result = np.empty_like(x)
     for start in range(0, x.shape[1], LENGTH):
-        store(result, 0, start, exp_of_negative(load(x, 0, start), constants))
+        store(result, 0, start, function(load(x, 0, start), constants))
     return result
 
 
-def exp_of(x):
-    padded = np.zeros((1, -(-len(x) // LENGTH) * LENGTH))
+def of_vectors(function, x):
+    padded = np.ones((1, -(-len(x) // LENGTH) * LENGTH))
     padded[0, : len(x)] = x
-    return exp_of_array(padded, EXP_CONSTANTS)[0, : len(x)]
+    return of_array(function, padded, CONSTANTS)[0, : len(x)]
 
 
 def test_exp_within_two_units_in_the_last_place():
@@ -45,11 +45,25 @@ def test_exp_within_two_units_in_the_last_place():
         [rng.exponential(1, 200_000), rng.uniform(0, 707, 200_000), 10 ** rng.uniform(-300, 2, 50_000), [0]]
     )
     expected = np.exp(x)
-    assert (np.abs(exp_of(x) - expected) / np.spacing(expected)).max() <= 2
+    assert (np.abs(of_vectors(exp_of_negative, x) - expected) / np.spacing(expected)).max() <= 2
 
 
 def test_exp_beyond_its_range_is_next_to_nothing():
-    np.testing.assert_allclose(exp_of(np.array([-708.5, -1e5, -1e308, -np.inf, np.nan])), np.exp(-708), rtol=1e-15)
+    beyond = np.array([-708.5, -1e5, -1e308, -np.inf, np.nan])
+    np.testing.assert_allclose(of_vectors(exp_of_negative, beyond), np.exp(-708), rtol=1e-15)
+
+
+def test_log_within_one_unit_in_the_last_place():
+    rng = np.random.default_rng(0)
+    near_one = 1 + rng.choice([-1, 1], 100_000) * 10 ** rng.uniform(-16, -0.1, 100_000)
+    ends = [1, 2, 0.5, np.sqrt(0.5), np.sqrt(2), np.finfo(float).tiny, np.finfo(float).max]
+    x = np.concatenate([rng.uniform(0.5, 2, 200_000), 10 ** rng.uniform(-307, 308, 200_000), near_one, ends])
+    expected = np.log(x)
+    assert (np.abs(of_vectors(log_of_positive, x) - expected) <= np.spacing(np.abs(expected))).all()
+
+
+def test_log_of_zero_is_finite_so_that_what_is_impossible_stays_so():
+    assert np.isfinite(of_vectors(log_of_positive, np.zeros(3))).all()
 
 
 @njit

@@ -200,7 +200,7 @@ class MixturePosteriors:
         return chains_of(subsets, mixture.correlated, most)
 
     def _by_kernel(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        from safespn.answers.mixtures_kernel import EXP_CONSTANTS, add_chains
+        from safespn.answers.mixtures_kernel import CONSTANTS, add_chains
 
         mixture = self._mixture
         n_components = -(-len(mixture.tables) // VECTOR) * VECTOR
@@ -218,7 +218,7 @@ class MixturePosteriors:
                 centres[:, component] = of_leaves.reshape(orders.size, len(gaussians.mean))[:, leaf]
                 sources[mine] = np.tile(-1 - np.arange(orders.shape[1]), n_chains)
             found = np.empty((*group.subsets.shape, len(cells), len(tables)))
-            add_chains(densities, sources, z, centres, group.sizes, log_share, tables, EXP_CONSTANTS, found)
+            add_chains(densities, sources, z, centres, group.sizes, log_share, tables, CONSTANTS, found)
             result[group.subsets.ravel()] = found.reshape(-1, *found.shape[2:])
         return result
 

@@ -8,11 +8,11 @@ import numpy as np
 from numba import njit
 
 from safespn.engine.compilation import compiled
-from safespn.engine.kernel_arithmetic import EXP_CONSTANTS, SMALLEST_PART, exp_of_negative
+from safespn.engine.kernel_arithmetic import CONSTANTS, SMALLEST_PART, exp_of_negative
 from safespn.engine.kernel_vectors import LENGTH, fill, larger, load, store, total, where_at_least
 from safespn.typing import FloatArray, IntArray
 
-__all__ = ["EXP_CONSTANTS", "add_chains"]
+__all__ = ["CONSTANTS", "add_chains"]
 
 SMALLEST_TOTAL = 1e-200
 """Sums below this have lost digits to the smallest numbers; they become NaN."""

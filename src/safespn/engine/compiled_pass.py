@@ -13,7 +13,7 @@ from safespn.engine.backends import KERNEL_BLOCK, ROWS_PER_CALL
 from safespn.engine.bound import BoundNetwork, Features
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wiring
-from safespn.engine.kernel_arithmetic import EXP_CONSTANTS
+from safespn.engine.kernel_arithmetic import CONSTANTS
 from safespn.engine.kernel_vectors import LANES
 from safespn.engine.schedule import Schedule, make_schedule
 from safespn.engine.statistics import Statistics
@@ -154,7 +154,7 @@ def _run(
         _NONE if weights is None else kernels.writeable(weights),
         update,
         totals,
-        EXP_CONSTANTS,
+        CONSTANTS,
     )
 
 

@@ -87,6 +87,11 @@ class SoftLabelUpdateRule:
     temperature: float
     rate: float
 
+    @property
+    def keeps_own_labels(self) -> bool:
+        """Whether soft labels that are the model's own stay what they are."""
+        return self.rate == 0 or self.pessimism == 0
+
 
 @dataclass(frozen=True, eq=False)
 class SoftLabelUpdate:

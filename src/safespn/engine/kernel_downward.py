@@ -44,15 +44,15 @@ def enter_at_root(
     ``work`` has the log total of the evidence in its first row. Rows from ``n`` to ``padded`` get no flow.
     """
     for r in range(n):
-        work[2, r] = work[0, r] / tilt if tilt != 0.0 else 0.0
+        work[1, r] = work[0, r] / tilt if tilt != 0.0 else 0.0
     if tilt == 0.0:
         for k in range(len(joint)):
             for r in range(n):
-                work[2, r] += flow[k, r] * joint[k, r] if flow[k, r] > 0.0 else 0.0
+                work[1, r] += flow[k, r] * joint[k, r] if flow[k, r] > 0.0 else 0.0
     if conditional:
         softmax(joint, padded, hard, work, constants)
         for r in range(n):
-            work[2, r] -= work[0, r]
+            work[1, r] -= work[0, r]
         for k in range(len(joint)):
             for r in range(0, padded, LENGTH):
                 store(flow, k, r, load(flow, k, r) - load(joint, k, r))
@@ -60,7 +60,7 @@ def enter_at_root(
     for r in range(n):
         weight = weights[begin + r] if len(weights) > 0 else 1.0
         if weight > 0.0:
-            objective += weight * work[2, r]
+            objective += weight * work[1, r]
     for k in range(len(flow)):
         if len(weights) > 0:
             for r in range(n):

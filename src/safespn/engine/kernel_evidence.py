@@ -8,7 +8,7 @@ from numba import njit
 from safespn.engine.evidence import SMALLEST_LOG_JOINT
 from safespn.engine.kernel_arguments import UpdateArguments
 from safespn.engine.kernel_arithmetic import softmax
-from safespn.engine.kernel_vectors import LENGTH, fill, larger, load, store
+from safespn.engine.kernel_vectors import LENGTH, fill, larger, load, store, where_at_least
 from safespn.typing import FloatArray
 
 LARGEST_LOGIT = 1e300
@@ -56,12 +56,13 @@ def move_soft_labels(
     n_classes, pessimism = len(joint), update.pessimism
     for k in range(n_classes):
         for r in range(n):
-            # A class that both models make impossible is no candidate for the worst.
-            share[k, r] = -LARGEST_LOGIT
-            if joint[k, r] > -np.inf or update.reference[begin + r, k] > -np.inf:
-                logit = (update.reference[begin + r, k] - joint[k, r]) / update.temperature
-                share[k, r] = min(max(logit, -LARGEST_LOGIT), LARGEST_LOGIT)
-        share[k, n:padded] = 0.0
+            target[k, r] = update.reference[begin + r, k]
+        target[k, n:padded] = target[k, n - 1]
+        for r in range(0, padded, LENGTH):
+            # The difference is NaN where both models make a class impossible: it is no candidate for the worst.
+            logit = (load(target, k, r) - load(joint, k, r)) / update.temperature
+            logit = larger(logit, fill(-LARGEST_LOGIT))
+            store(share, k, r, where_at_least(logit, fill(LARGEST_LOGIT), fill(LARGEST_LOGIT), logit))
     softmax(share, padded, False, work, constants)
     if pessimism < 1.0:
         target[:] = joint
@@ -76,7 +77,6 @@ def move_soft_labels(
     for k in range(n_classes):
         for r in range(n):
             before = update.soft_labels[begin + r, k]
-            if update.is_free[begin + r]:
-                before += update.rate * (share[k, r] - before)
-                update.soft_labels[begin + r, k] = before
-            share[k, r] = before
+            rate = update.rate if update.is_free[begin + r] else 0.0
+            share[k, r] = before + rate * (share[k, r] - before)
+            update.soft_labels[begin + r, k] = share[k, r]

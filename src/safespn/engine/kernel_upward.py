@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from safespn.engine.kernel_arguments import Numbers, Wiring
-from safespn.engine.kernel_arithmetic import LOWEST, exp_of_negative
+from safespn.engine.kernel_arithmetic import LOWEST, exp_of_negative, log_of_positive
 from safespn.engine.kernel_vectors import (
     LENGTH,
     Vector,
@@ -226,14 +226,16 @@ def read_root_joint(
     unit_mantissa: FloatArray,
     wiring: Wiring,
     log_weights: FloatArray,
+    constants: FloatArray,
 ) -> None:
     """Take the log of the root's edges: the class joint."""
     first = wiring.edge_start[len(wiring.edge_start) - 2]
     for k in range(len(joint)):
         unit, weight = wiring.edge_unit[first + k], log_weights[first + k]
         row = wiring.unit_row[unit]
-        for r in range(n):
-            joint[k, r] = unit_exponent[row, r] + weight
-        if wiring.child_start[unit] < wiring.child_start[unit + 1]:
-            for r in range(n):
-                joint[k, r] += math.log(unit_mantissa[row, r])
+        has_children = wiring.child_start[unit] < wiring.child_start[unit + 1]
+        for r in range(0, n, LENGTH):
+            value = load(unit_exponent, row, r) + weight
+            if has_children:
+                value = value + log_of_positive(load(unit_mantissa, row, r), constants)
+            store(joint, k, r, value)

@@ -13,14 +13,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 from safespn.typing import FloatArray
 
-LENGTH = 16
-"""Long enough that work per node counts little, short enough that a few vectors fit into 16 registers of four."""
+LENGTH = 32 if get_host_cpu_features().get("avx512f") else 16
+"""Four registers of the processor, of which it has 32 with eight numbers each, or 16 with four or two: long enough that
+work per node counts little, short enough that a few vectors stay in registers."""
 LANES = 4
 """Sums over rows are kept in so many parts, to be added up at the very end."""
 
@@ -28,6 +30,9 @@ CACHE_LINE = 64
 """Bytes; a vector that crosses the border of two lines is loaded from both."""
 
 Vector: TypeAlias = Any
+
+_BITS_OF_ROOT_HALF = int(np.sqrt(0.5).view(np.int64))
+_BITS_OF_SHIFT = int(np.float64(1.5 * 2**52).view(np.int64))
 
 _DOUBLES = ir.VectorType(ir.DoubleType(), LENGTH)
 _INTEGERS = ir.VectorType(ir.IntType(64), LENGTH)
@@ -229,6 +234,39 @@ def power_of_two(typing_context: Any, shifted: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         biased = builder.add(builder.bitcast(arguments[0], _INTEGERS), _integers(1023))
         return builder.bitcast(builder.shl(biased, _integers(52)), _DOUBLES)
+
+    return _VECTOR(_VECTOR), generate
+
+
+def _power_bits(builder: Any, vector: Any) -> tuple[Any, Any]:
+    """Return a vector's bits, and the biased exponents of the powers of two next to its (positive) numbers."""
+    bits = builder.bitcast(vector, _INTEGERS)
+    # Numbers above the root of one half belong to the power of two above them.
+    shifted = builder.add(bits, _integers((1023 << 52) - _BITS_OF_ROOT_HALF))
+    return bits, builder.lshr(shifted, _integers(52))
+
+
+@intrinsic
+def nearest_power(typing_context: Any, vector: Any) -> Any:
+    """Integers ``k`` for which positive normal numbers divided by ``2 ** k`` lie between the roots of 1/2 and of 2."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, biased = _power_bits(builder, arguments[0])
+        # The last bits of 1.5 * 2**52 + k are those of k.
+        shifted = builder.bitcast(builder.add(biased, _integers(_BITS_OF_SHIFT)), _DOUBLES)
+        return builder.fsub(shifted, _repeat(builder, ir.DoubleType()(1.5 * 2**52 + 1023)))
+
+    return _VECTOR(_VECTOR), generate
+
+
+@intrinsic
+def over_nearest_power(typing_context: Any, vector: Any) -> Any:
+    """Positive normal numbers divided by two to their :func:`nearest_power`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bits, biased = _power_bits(builder, arguments[0])
+        power = builder.sub(builder.shl(biased, _integers(52)), _integers(1023 << 52))
+        return builder.bitcast(builder.sub(bits, power), _DOUBLES)
 
     return _VECTOR(_VECTOR), generate
 

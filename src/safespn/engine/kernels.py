@@ -11,7 +11,6 @@ it by vectors of ``LENGTH`` rows (:mod:`safespn.engine.kernel_vectors`), the las
 
 from __future__ import annotations
 
-import math
 from types import ModuleType
 from zlib import crc32
 
@@ -28,6 +27,7 @@ from safespn.engine import (
 )
 from safespn.engine.compilation import compiled
 from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wiring
+from safespn.engine.kernel_arithmetic import log_of_positive
 from safespn.engine.kernel_downward import add_other_statistics, add_square_statistics, enter_at_root, share_flow
 from safespn.engine.kernel_evidence import move_soft_labels, read_evidence
 from safespn.engine.kernel_upward import add_leaves, load_block, mix, multiply_children, read_root_joint
@@ -109,7 +109,7 @@ def run(
     n_root_edges = n_edges - root_edge
     joint, root_flow = empty_aligned(n_root_edges, block), empty_aligned(n_root_edges, block)
     target = empty_aligned(n_root_edges, block)
-    work = empty_aligned(3, block)
+    work = empty_aligned(2, block)
 
     for begin in range(0, len(features), block):
         n = min(block, len(features) - begin)
@@ -139,10 +139,12 @@ def run(
                     constants,
                 )
         if len(log_likelihood) > 0:
-            for r in range(n):
-                log_likelihood[begin + r] = sum_exponent[root_row, r] + math.log(sum_mantissa[root_row, r])
+            for r in range(0, padded, LENGTH):
+                mantissa = log_of_positive(load(sum_mantissa, root_row, r), constants)
+                store(work, 0, r, load(sum_exponent, root_row, r) + mantissa)
+            log_likelihood[begin : begin + n] = work[0, :n]
             continue
-        read_root_joint(joint, padded, unit_exponent, unit_mantissa, wiring, numbers.log_weights)
+        read_root_joint(joint, padded, unit_exponent, unit_mantissa, wiring, numbers.log_weights, constants)
         if len(log_joint) > 0:
             for k in range(len(joint)):
                 for r in range(n):

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from safespn.engine import backends
-from safespn.engine.bound import BoundNetwork, Features, concatenate
+from safespn.engine.bound import BoundNetwork, Features
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.statistics import Statistics
 from safespn.engine.threads import even_slices, in_order, n_threads
@@ -124,12 +124,16 @@ def statistics_after_update(
         The class joint as by :func:`log_joint`, and the updated soft labels.
     """
     backend = backends.choose(network.structure, len(table), n_passes)
-    results = []
-    for rows in _blocks(network, table, backend):
+    joint, soft_labels = np.empty((2, len(table), network.structure.n_root_edges))
+
+    def run(rows: slice) -> Statistics:
         features, of_rows = _features(network, table, rows, backend), None if weights is None else weights[rows]
-        results.append(backend.statistics_after_update(network, features, update.take(rows), of_rows))
-    statistics, joints, soft_labels = zip(*results, strict=True)
-    return reduce(Statistics.__add__, statistics), concatenate(joints), concatenate(soft_labels)
+        statistics, joint[rows], soft_labels[rows] = backend.statistics_after_update(
+            network, features, update.take(rows), of_rows
+        )
+        return statistics
+
+    return reduce(Statistics.__add__, map(run, _blocks(network, table, backend))), joint, soft_labels
 
 
 def _features(network: BoundNetwork, table: AnyArray, rows: slice, backend: backends.Backend) -> Features:
