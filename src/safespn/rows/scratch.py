@@ -134,7 +134,7 @@ class StoredBlock:
         codes = np.min_scalar_type(-max(int(block.codes.max(initial=0)), 1)).str
         with (folder.path / f"{block.number}.rows").open("wb") as file:
             for kind, columns in groups:
-                _as_type(block.table[:, columns], kind).tofile(file)
+                _as_type(block.table[:, columns] if len(groups) > 1 else block.table, kind).tofile(file)
             block.codes.astype(codes).tofile(file)
             if block.weights is not None:
                 block.weights.tofile(file)
@@ -147,20 +147,23 @@ class StoredBlock:
         def take(kind: str, *shape: int) -> AnyArray:
             nonlocal offset
             start, offset = offset, offset + np.dtype(kind).itemsize * int(np.prod(shape))
-            return np.memmap(self.folder.path / f"{self.number}.rows", kind, "r", start, shape)
+            # Private, so that it may be written to, which compiled kernels ask for.
+            return np.asarray(np.memmap(self.folder.path / f"{self.number}.rows", kind, "c", start, shape))
 
-        table = np.empty((self.n_rows, sum(len(columns) for _, columns in self.groups)))
-        for kind, columns in self.groups:
-            cells = take(kind, self.n_rows, len(columns))
-            table[:, columns if len(self.groups) > 1 else slice(None)] = cells
-            if kind == _CODES:
-                table[:, columns] = np.where(cells < 0, np.nan, cells)
+        stored = [(columns, take(kind, self.n_rows, len(columns))) for kind, columns in self.groups]
+        table = stored[0][1]
+        if [kind for kind, _ in self.groups] != [_DOUBLES]:
+            table = np.empty((self.n_rows, sum(len(columns) for columns, _ in stored)))
+            for columns, cells in stored:
+                is_codes = cells.dtype == _CODES
+                of_all = columns if len(stored) > 1 else slice(None)
+                table[:, of_all] = np.where(cells < 0, np.nan, cells) if is_codes else cells
         codes = take(self.codes, self.n_rows).astype(np.intp)
         weights = np.array(take("<f8", self.n_rows)) if self.weighted else None
         return RowBlock(table, codes, weights, self.number)
 
 
-_CODES = "|i1"
+_CODES, _SINGLES, _DOUBLES = "|i1", "<f4", "<f8"
 
 
 def _smallest_type(column: FloatArray, n_states: int) -> str:
@@ -168,11 +171,11 @@ def _smallest_type(column: FloatArray, n_states: int) -> str:
         return _CODES
     with np.errstate(over="ignore"):
         is_exact = np.array_equal(column.astype(np.float32), column, equal_nan=True)
-    return "<f4" if is_exact else "<f8"
+    return _SINGLES if is_exact else _DOUBLES
 
 
 def _as_type(cells: FloatArray, kind: str) -> AnyArray:
-    return np.where(np.isnan(cells), -1, cells).astype(kind) if kind == _CODES else cells.astype(kind)
+    return np.where(np.isnan(cells), -1, cells).astype(kind) if kind == _CODES else cells.astype(kind, copy=False)
 
 
 class StoredStates(Sequence["StoredState"]):

@@ -30,6 +30,7 @@ PATIENCE = 5
 SMALLEST_GAIN = 0.02
 """The climb ends when the worst case rose by less than this share of itself: the last of it is mostly overfitting."""
 RELAXED_PESSIMISM, RELAXED_TEMPERATURE, RELAXED_RATE = 0.5, 0.3, 0.5
+FIRST_RELAXED = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, rate=1.0)
 RELAXED_STEPS = 6
 RELAXED_SHARE = 4
 """The last stage has at most one in so many of all steps."""
@@ -54,26 +55,31 @@ def certified_passes(
     tol : float
         The fit ends early when the worst case per row rises by less than this many nats per step, or hardly any more.
     """
-    yield from em.start()
     if pessimism < 1:
         return (yield from _unguarded(em, pessimism, max_iter, tol))
     n_relaxed = min(RELAXED_STEPS, max_iter // RELAXED_SHARE)
-    best, converged = yield from _climb(em, max_iter - n_relaxed, tol)
+    best, converged = yield from _climb(em, max_iter - n_relaxed, tol, FIRST_RELAXED if n_relaxed else None)
     if n_relaxed and best.worst_case > 0:
         best = yield from _relax(em, best, n_relaxed)
     return (yield from em.result(best, converged))
 
 
-def _climb(em: CertifiedEM, n_steps: int, tol: float) -> Passes[tuple[Iterate, bool]]:
-    """Maximise the worst case; return the best model and whether its worst case has stopped rising."""
-    best, size = em.remember(), 1.0
+def _climb(
+    em: CertifiedEM, n_steps: int, tol: float, rule_after: SoftLabelUpdateRule | None
+) -> Passes[tuple[Iterate, bool]]:
+    """Maximise the worst case; return the best model and whether its worst case has stopped rising.
+
+    ``rule_after`` is that of the step after the last one, if there is one.
+    """
     # The labels of the first step are those of the start, the supervised model's own.
     rule = SoftLabelUpdateRule(1.0, TEMPERATURE, rate=0.0)
+    yield from em.start(rule)
+    best, size = em.remember(), 1.0
     values = []
     for number in range(1, n_steps + 1):
         is_first = best.worst_case <= 0
         upcoming = SoftLabelUpdateRule(1.0, TEMPERATURE, FIRST_RATE if is_first else RATE)
-        value = yield from em.step(rule, upcoming if number < n_steps else None, best, size)
+        value = yield from em.step(rule, upcoming if number < n_steps else rule_after, best, size)
         rule = upcoming
         if value > best.worst_case:
             best, size = em.remember(), min(1.0, 2 * size)
@@ -91,7 +97,7 @@ def _relax(em: CertifiedEM, best: Iterate, n_steps: int) -> Passes[Iterate]:
     """Trust the model's own soft labels more, as long as most of the worst case is kept."""
     enough, size = KEPT_SHARE * best.worst_case, 1.0
     em.move_to(best.parameters)
-    rule = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, rate=1.0)
+    rule = FIRST_RELAXED
     for number in range(1, n_steps + 1):
         upcoming = SoftLabelUpdateRule(RELAXED_PESSIMISM, RELAXED_TEMPERATURE, RELAXED_RATE)
         value = yield from em.step(rule, upcoming if number < n_steps else None, best, size)
@@ -111,6 +117,7 @@ def _unguarded(em: CertifiedEM, pessimism: float, max_iter: int, tol: float) -> 
     def rule(temperature: float, n_made: int) -> SoftLabelUpdateRule:
         return SoftLabelUpdateRule(pessimism, temperature, 1.0 if pessimism == 0 else (n_made + 1) ** -0.5)
 
+    yield from em.start(rule(UNGUARDED_TEMPERATURES[0], 0))
     for stage, temperature in enumerate(UNGUARDED_TEMPERATURES):
         last = -float("inf")
         for made in range(1, n_steps + 1):

@@ -22,7 +22,7 @@ from safespn.rows.blocks import BlockStates
 from safespn.rows.lockstep import Passes
 from safespn.safety.checkpoint import Journal
 from safespn.safety.problem import Problem, SafeFit, ValidationScore
-from safespn.safety.tasks import Assessment, CertifiedEStep, EStepResult, InitStates
+from safespn.safety.tasks import Assessment, CertifiedEStep, EStepResult, InitStates, InitStatesAndEStep
 
 FORGETTING = 0.7
 """Mini-batch t of a pass has the weight ``t ** -FORGETTING`` in the average of the statistics."""
@@ -70,6 +70,8 @@ class CertifiedEM:
     history : list of dict
     """
 
+    _steps_in_batches = False
+
     def __init__(
         self,
         problem: Problem,
@@ -87,9 +89,17 @@ class CertifiedEM:
         self._initial: BlockStates = ()
         self._prefetched: tuple[SoftLabelUpdateRule, Statistics, BlockStates] | None = None
 
-    def start(self) -> Passes[None]:
-        """Make the first pass: densities of the supervised model, and its own soft labels."""
-        _, states = yield self.problem.request(InitStates(self.supervised))
+    def start(self, first_rule: SoftLabelUpdateRule) -> Passes[None]:
+        """Make the first pass: densities of the supervised model, and its own soft labels.
+
+        If a step by the first rule is a step at these labels, its statistics are computed in the same pass.
+        """
+        if self._steps_in_batches or not first_rule.keeps_own_labels:
+            _, states = yield self.problem.request(InitStates(self.supervised))
+        else:
+            task = InitStatesAndEStep(self.supervised, self.n_passes * self.problem.rows.n_blocks)
+            statistics, states = yield self.problem.request(task)
+            self._prefetched = first_rule, statistics, states
         self.position = replace(self.position, states=states)
         if self._needs_initial_states:
             self._initial = states
@@ -196,6 +206,8 @@ class StepwiseCertifiedEM(CertifiedEM):
     generator : numpy Generator
         Draws the mini-batches.
     """
+
+    _steps_in_batches = True
 
     def __init__(
         self, problem: Problem, supervised: Parameters, batch_size: int, generator: np.random.Generator, **options: Any

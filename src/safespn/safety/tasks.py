@@ -117,6 +117,28 @@ class InitStates(WithParameters):
         return None, initial.at(free, posterior(joint[free]))
 
 
+OWN_LABELS = SoftLabelUpdateRule(pessimism=0.0, temperature=1.0, rate=1.0)
+
+
+@dataclass(frozen=True)
+class InitStatesAndEStep(WithParameters):
+    """Initial state of the rows, as by :class:`InitStates`, and in the same pass an E-step at its soft labels."""
+
+    n_passes: int = 1
+
+    def __call__(self, structure: Structure, block: RowBlock, state: None) -> tuple[Statistics, RowState]:
+        free = block.is_unlabelled
+        known = np.where(free[:, None], 0.0, np.eye(structure.n_root_edges)[block.codes])
+        statistics, joint, soft_labels = passes.statistics_after_update(
+            self.network(structure),
+            block.table,
+            SoftLabelUpdate(np.zeros_like(known), known, free, OWN_LABELS),
+            block.weights,
+            n_passes=self.n_passes,
+        )
+        return statistics, RowState(joint, soft_labels)
+
+
 class SetSoftLabels:
     """Replace the soft labels of the unlabelled rows; the state is a pair of a row state and the new ones."""
 
@@ -260,10 +282,8 @@ def assess(block: RowBlock, state: RowState, joint: FloatArray) -> Assessment:
     if backends.is_compiled():
         from safespn.safety import contrast_kernel
 
-        weights = np.empty(0) if block.weights is None else block.weights
-        # Arrays that came from another process may be read-only, for which numba would compile once more.
-        arrays = (joint, state.reference, state.soft_labels, block.codes, weights)
-        owned = (np.require(array, requirements=["C", "W"]) for array in arrays)
-        return Assessment(*contrast_kernel.gain_totals(*owned))
+        return Assessment(
+            *contrast_kernel.gain_totals(joint, state.reference, state.soft_labels, block.codes, block.weights)
+        )
     at_labels = contrast(joint, state.reference, state.soft_labels)
     return Assessment(*gain_totals(gains(joint, state.reference), at_labels, block.codes, block.weights))
