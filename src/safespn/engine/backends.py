@@ -24,9 +24,11 @@ WORK_TO_COMPILE = 1e9
 """Edges times rows above which compiling them (some ten seconds) pays."""
 KERNEL_BLOCK = 96
 """Rows per block of the compiled kernel. In a table of 32 columns, so many rows fit into the smallest cache."""
-ROWS_PER_CALL = 107 * KERNEL_BLOCK
-"""A little more than 10,000: each call of the kernel costs a tenth of a millisecond, and what is computed for so many
-rows stays in cache. Rows in memory are divided into blocks of this length."""
+ROWS_PER_CALL = 261 * KERNEL_BLOCK
+"""About 25,000: each call costs a tenth of a millisecond, for much of which other threads wait. Rows in memory are divided
+into blocks of this length."""
+BLOCK_VALUES_PER_CALL = 3_200_000
+"""Of leaves of several columns, at most: what passes hold grows with them."""
 
 
 class Backend(Protocol):

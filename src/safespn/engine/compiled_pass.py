@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from safespn.engine import kernels
-from safespn.engine.backends import KERNEL_BLOCK, ROWS_PER_CALL
+from safespn.engine.backends import BLOCK_VALUES_PER_CALL, KERNEL_BLOCK, ROWS_PER_CALL
 from safespn.engine.bound import BoundNetwork, Features
 from safespn.engine.evidence import Evidence, SoftLabelUpdate
 from safespn.engine.kernel_arguments import Numbers, Totals, UpdateArguments, Wiring
@@ -28,7 +28,7 @@ is_compiled = True
 
 def block_rows(structure: Structure) -> int:
     """Rows per call of a kernel; the kernel itself works through them in smaller blocks."""
-    return ROWS_PER_CALL
+    return min(ROWS_PER_CALL, max(KERNEL_BLOCK, BLOCK_VALUES_PER_CALL // max(1, structure.block.n_slots)))
 
 
 def log_likelihood(network: BoundNetwork, features: Features) -> FloatArray:
