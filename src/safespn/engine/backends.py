@@ -25,10 +25,10 @@ WORK_TO_COMPILE = 1e9
 KERNEL_BLOCK = 96
 """Rows per block of the compiled kernel. In a table of 32 columns, so many rows fit into the smallest cache."""
 ROWS_PER_CALL = 261 * KERNEL_BLOCK
-"""About 25,000: each call costs a tenth of a millisecond, for much of which other threads wait. Rows in memory are divided
-into blocks of this length."""
+"""About 25,000: each call costs a tenth of a millisecond, for much of which other threads wait. Rows in memory are
+divided into blocks of this length."""
 BLOCK_VALUES_PER_CALL = 3_200_000
-"""Of leaves of several columns, at most: what passes hold grows with them."""
+"""Log densities of leaves of several columns, at most, that a call computes before the kernel reads them."""
 
 
 class Backend(Protocol):
