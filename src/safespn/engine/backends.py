@@ -51,9 +51,15 @@ class Backend(Protocol):
         """Expected statistics of the block."""
 
     def statistics_after_update(
-        self, network: BoundNetwork, features: Features, update: SoftLabelUpdate, weights: FloatArray | None
-    ) -> tuple[Statistics, FloatArray, FloatArray]:
-        """Expected statistics at the updated soft labels; the class joint; those soft labels."""
+        self,
+        network: BoundNetwork,
+        features: Features,
+        update: SoftLabelUpdate,
+        weights: FloatArray | None,
+        log_joint: FloatArray,
+        soft_labels: FloatArray,
+    ) -> Statistics:
+        """Expected statistics at the updated soft labels; they and the class joint are written to the last arrays."""
 
 
 def choose(structure: Structure, n_rows: int, n_passes: int = 1) -> Backend:

@@ -20,8 +20,9 @@ from safespn.engine.statistics import Statistics
 from safespn.network.structure import Structure
 from safespn.typing import FloatArray, IntArray
 
-TERMS_OF_LARGE_NETWORK, LONG_BLOCK = 10_000, 192
-"""Each block reads all numbers of the network once; where they fit into no cache of their own, blocks are longer."""
+TERMS_OF_LARGE_NETWORK, COLUMNS_OF_LONG_BLOCK, LONG_BLOCK = 10_000, 16, 192
+"""Each block reads all numbers of the network once, and adds its sums to the totals; where the former fit into no cache
+of their own, or the cells of a longer block still fit into the smallest one, blocks are longer."""
 
 is_compiled = True
 
@@ -55,12 +56,16 @@ def statistics(
 
 
 def statistics_after_update(
-    network: BoundNetwork, features: Features, update: SoftLabelUpdate, weights: FloatArray | None
-) -> tuple[Statistics, FloatArray, FloatArray]:
+    network: BoundNetwork,
+    features: Features,
+    update: SoftLabelUpdate,
+    weights: FloatArray | None,
+    log_joint: FloatArray,
+    soft_labels: FloatArray,
+) -> Statistics:
     """Both passes, with soft labels updated from the class joint in between; see :class:`SoftLabelUpdate`."""
     totals = _totals(network.structure, len(features))
-    joint = np.empty((len(features), network.structure.n_root_edges))
-    soft_labels = np.array(update.soft_labels, order="C")
+    soft_labels[:] = update.soft_labels
     arguments = UpdateArguments(
         kernels.writeable(update.reference),
         soft_labels,
@@ -69,8 +74,8 @@ def statistics_after_update(
         update.rule.temperature,
         update.rule.rate,
     )
-    _run(network, features, log_joint=joint, evidence=_COMPLETE, weights=weights, totals=totals, update=arguments)
-    return _statistics(network, features, totals), joint, soft_labels
+    _run(network, features, log_joint=log_joint, evidence=_COMPLETE, weights=weights, totals=totals, update=arguments)
+    return _statistics(network, features, totals)
 
 
 def _totals(structure: Structure, n_rows: int) -> Totals:
@@ -144,7 +149,7 @@ def _run(
         plan.schedule.first_shared_row,
         kernels.writeable(features.cells),
         kernels.writeable(features.blocks),
-        KERNEL_BLOCK if network.structure.n_terms < TERMS_OF_LARGE_NETWORK else LONG_BLOCK,
+        _rows_per_block(network.structure, features),
         log_likelihood,
         log_joint,
         _NONE_2D if evidence.log_factor is None else kernels.writeable(evidence.log_factor),
@@ -156,6 +161,11 @@ def _run(
         totals,
         CONSTANTS,
     )
+
+
+def _rows_per_block(structure: Structure, features: Features) -> int:
+    is_long = structure.n_terms >= TERMS_OF_LARGE_NETWORK or features.cells.shape[1] <= COLUMNS_OF_LONG_BLOCK
+    return LONG_BLOCK if is_long else KERNEL_BLOCK
 
 
 def _numbers(network: BoundNetwork) -> Numbers:

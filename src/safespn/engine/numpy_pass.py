@@ -296,15 +296,20 @@ def statistics(
 
 
 def statistics_after_update(
-    network: BoundNetwork, features: Features, update: SoftLabelUpdate, weights: FloatArray | None
-) -> tuple[Statistics, FloatArray, FloatArray]:
+    network: BoundNetwork,
+    features: Features,
+    update: SoftLabelUpdate,
+    weights: FloatArray | None,
+    log_joint: FloatArray,
+    soft_labels: FloatArray,
+) -> Statistics:
     """Both passes, with soft labels updated from the class joint in between; see :class:`SoftLabelUpdate`."""
     up = upward(network, features)
-    joint = up.joint.T.copy()
-    soft_labels = update.updated_labels(joint)
+    log_joint[:] = up.joint.T
+    soft_labels[:] = update.updated_labels(log_joint)
     with np.errstate(divide="ignore"):
         evidence = Evidence(np.log(soft_labels), tilt=0.0)
-    return _statistics(network, features, up, *root_flow(up.joint, evidence, weights, False)), joint, soft_labels
+    return _statistics(network, features, up, *root_flow(up.joint, evidence, weights, False))
 
 
 def _statistics(

@@ -124,14 +124,15 @@ def statistics_after_update(
         The class joint as by :func:`log_joint`, and the updated soft labels.
     """
     backend = backends.choose(network.structure, len(table), n_passes)
-    joint, soft_labels = np.empty((2, len(table), network.structure.n_root_edges))
+    # Two arrays, not one in two parts: callers keep the second when they have let go of the first.
+    joint = np.empty((len(table), network.structure.n_root_edges))
+    soft_labels = np.empty_like(joint)
 
     def run(rows: slice) -> Statistics:
         features, of_rows = _features(network, table, rows, backend), None if weights is None else weights[rows]
-        statistics, joint[rows], soft_labels[rows] = backend.statistics_after_update(
-            network, features, update.take(rows), of_rows
+        return backend.statistics_after_update(
+            network, features, update.take(rows), of_rows, joint[rows], soft_labels[rows]
         )
-        return statistics
 
     return reduce(Statistics.__add__, map(run, _blocks(network, table, backend))), joint, soft_labels
 

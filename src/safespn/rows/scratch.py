@@ -237,7 +237,8 @@ class _StateReader(pickle.Unpickler):
 
     def persistent_load(self, name: str) -> AnyArray:
         path = self._folder / name
-        array: AnyArray = np.load(path, allow_pickle=False)
+        # Private like the rows: whoever reads a state may write to it, and the file stays.
+        array: AnyArray = np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
         self._origins[id(array)] = (array, path)
         return array
 

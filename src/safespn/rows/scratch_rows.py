@@ -19,7 +19,7 @@ from safespn.network.structure import Structure
 from safespn.rows.blocks import BlockStates, PassRequest, PassResult, Task, TasksTogether
 from safespn.rows.dask_rows import DaskRows, Result, add_in_tree, add_summaries, explained
 from safespn.rows.scratch import Scratch, StoredBlock, StoredState, StoredStates
-from safespn.typing import FloatArray, IntArray
+from safespn.typing import AnyArray, FloatArray, IntArray
 
 
 class ScratchRows(DaskRows):
@@ -123,5 +123,6 @@ def _run(tasks: list[Task], structures: list[Structure], block: StoredBlock, fil
     return summaries, ()
 
 
-def _value(state: StoredState) -> Any:
-    return state.read()[0]
+def _value(state: StoredState) -> AnyArray:
+    # A copy: what the caller keeps must not hold the file.
+    return np.array(state.read()[0])
