@@ -1,10 +1,15 @@
-"""20,000,000 rows of 10 columns in a Parquet file, fitted by two workers of 1 GB each: ``out_of_core.py [folder]``.
+"""20,000,000 rows of 10 columns in a Parquet file, fitted by two workers of 1 GB each, from a scratch folder.
 
-Twice in one run, with as many passes: rows read from the file again in every pass, and from a scratch folder.
+``out_of_core.py [--folder DIR] [--read-again] [--earlier CHECKOUT]``; in the same run, with as many passes, rows may be
+read from the file again in every pass, and the fit of an earlier version may be measured by its own script
+(``git worktree add CHECKOUT 35aab8c``: the last version that made a certified fit by stages of falling temperature).
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,8 +28,8 @@ def largest_memory(dask_worker) -> int:  # type: ignore[no-untyped-def]
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def fit(file: Path, scratch: Path | None) -> float:
-    """Fit with new workers, print what was measured, and return the seconds per pass."""
+def fit(file: Path, scratch: Path | None) -> None:
+    """Fit with new workers and print what was measured."""
     import dask
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
@@ -50,11 +55,19 @@ def fit(file: Path, scratch: Path | None) -> float:
     print(f"| peak memory of a worker | {max(peaks) / 1e6:.0f} MB |")
     safety = classifier.safety_
     print(f"| certified, worst case | {safety.certified}, {safety.worst_case:+.6g} nats |", flush=True)
-    return seconds / classifier.n_iter_
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, help="where there are 5 GB of disk")
+    parser.add_argument("--read-again", action="store_true")
+    parser.add_argument("--earlier", type=Path, help="folder with an earlier version")
+    options = parser.parse_args()
+    if options.earlier is not None:
+        script = options.earlier / "benchmarks" / "scale" / "out_of_core.py"
+        command = [sys.executable, str(script), *([] if options.folder is None else [str(options.folder)])]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(options.earlier / "src")})
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         file = Path(folder) / "table.parquet"
         started = time.perf_counter()
         write_parquet(file, N_ROWS, N_COLUMNS)
@@ -63,8 +76,9 @@ def main() -> None:
         )
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
-        kept, read = fit(file, scratch), fit(file, None)
-        print(f"\nseconds per pass: {kept:.1f} from the scratch folder, {read:.1f} read again, ratio {kept / read:.2f}")
+        fit(file, scratch)
+        if options.read_again:
+            fit(file, None)
 
 
 if __name__ == "__main__":

@@ -72,10 +72,10 @@ def fit(file: Path, folder: Path, network: str, max_iter: int) -> None:
     passes = [later - earlier for earlier, later in pairwise(ends[1:])] or [0.0]
     report = classifier.safety_
     print(f"\n| {n_rows:,} rows x {N_COLUMNS} columns from Parquet, network {network!r} | measured |\n|---|---|")
-    print(f"| fit, {len(ends) - 1} passes, {classifier.spn_.n_edges} edges | {seconds:.0f} s |")
-    print(f"| processor time of all threads | {processor:.0f} s |")
+    print(f"| fit, {len(ends) - 1} passes, {classifier.spn_.n_edges} edges | {seconds:.3g} s |")
+    print(f"| processor time of all threads | {processor:.3g} s |")
     first, others = ends[1] - started, median(passes)
-    print(f"| until the first pass was done; median of the others | {first:.0f} s; {others:.1f} s |")
+    print(f"| until the first pass was done; median of the others | {first:.3g} s; {others:.3g} s |")
     print(f"| peak memory of the process | {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6:.0f} MB |")
     print(f"| largest scratch folder after a pass | {max(sizes) / 1e9:.2f} GB |")
     print(f"| certified, fallback, worst case | {report.certified}, {report.fallback}, {report.worst_case:+.6g} nats |")

@@ -81,7 +81,10 @@ class DaskRows:
         tasks: dict[str, Any] = {shared: [request.task for request in requests]}
         for step, block, label, *of_block in zip(steps, self.blocks, self.names, *before, strict=True):
             tasks[step] = (_run, shared, [wiring.key for wiring in wirings], block.key, of_block, label)
-        sums = add_in_tree(tasks, steps, token)
+        # Apart from the states, so that only summaries travel between workers.
+        summaries_of = [f"safespn-summary-{token}-{number}" for number in range(self.n_blocks)]
+        tasks.update({key: (_summary, step) for key, step in zip(summaries_of, steps, strict=True)})
+        sums = add_in_tree(tasks, summaries_of, token)
         # With one task its states are part of what the steps return; with more they are told apart, so that each is
         # dropped when nobody needs it any more.
         keys = [steps]
@@ -230,11 +233,8 @@ def _run(
         raise ValueError(f"{name}: {error}") from error
 
 
-def add_in_tree(tasks: dict[str, Any], steps: list[str], token: str) -> list[str]:
-    """Add tasks that add up the summaries of steps, a few at a time; return the keys of the few sums that are left."""
-    # Apart from the states, so that only summaries travel between workers.
-    keys = [f"safespn-summary-{token}-{number}" for number in range(len(steps))]
-    tasks.update({key: (_summary, step) for key, step in zip(keys, steps, strict=True)})
+def add_in_tree(tasks: dict[str, Any], keys: list[str], token: str) -> list[str]:
+    """Add tasks that add up summaries, a few at a time; return the keys of the few sums that are left."""
     level = 0
     while len(keys) > FAN_IN:
         groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]

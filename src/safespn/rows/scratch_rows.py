@@ -16,8 +16,8 @@ from dask.delayed import Delayed, delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from safespn.network.structure import Structure
-from safespn.rows.blocks import BlockStates, PassRequest, PassResult, Task, TasksTogether
-from safespn.rows.dask_rows import DaskRows, Result, add_in_tree, add_summaries, explained
+from safespn.rows.blocks import BlockStates, PassRequest, PassResult, Summaries, Task, TasksTogether
+from safespn.rows.dask_rows import DaskRows, add_in_tree, add_summaries, explained
 from safespn.rows.scratch import Scratch, StoredBlock, StoredState, StoredStates
 from safespn.typing import AnyArray, FloatArray, IntArray
 
@@ -108,8 +108,8 @@ class _Files:
         self.before, self.after = before, after
 
 
-def _run(tasks: list[Task], structures: list[Structure], block: StoredBlock, files: _Files, name: str) -> Result:
-    """Run tasks as on rows of other collections, but keep no state."""
+def _run(tasks: list[Task], structures: list[Structure], block: StoredBlock, files: _Files, name: str) -> Summaries:
+    """Run tasks as on rows of other collections, but write the states to files."""
     together = TasksTogether(tuple(tasks), tuple(structures))
     read = [(None, {}) if each is None else each.read() for each in files.before]
     # A block that is not read has nothing but its number.
@@ -120,7 +120,7 @@ def _run(tasks: list[Task], structures: list[Structure], block: StoredBlock, fil
         raise ValueError(f"{name}: {error}") from error
     for target, state, (_, origins) in zip(files.after, states, read, strict=True):
         target.write(state, origins)
-    return summaries, ()
+    return summaries
 
 
 def _value(state: StoredState) -> AnyArray:
