@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numba import njit
@@ -144,3 +148,37 @@ def test_scratch_rows_begin_where_cache_lines_do(n_rows):
         assert scratch.flags.c_contiguous
         assert scratch.ctypes.data % CACHE_LINE == 0
         assert scratch.strides[0] % CACHE_LINE == 0
+
+
+OTHER_PROCESSOR = """
+import llvmlite.binding
+llvmlite.binding.get_host_cpu_features = llvmlite.binding.FeatureMap
+import os
+import subprocess
+import sys
+
+import numpy as np
+import safespn
+from safespn.engine import kernel_vectors, passes
+from safespn.safety import contrast_kernel
+assert kernel_vectors.LENGTH == 16
+rng = np.random.default_rng(0)
+rows = rng.normal(size=(300, 3))
+rows[::17, 1] = np.nan
+parts = [safespn.Product([safespn.Gaussian(c, k, 1 + k) for c in range(3)]) for k in range(4)]
+classes = [safespn.Product([safespn.Sum(parts[k : k + 2], [0.3, 0.7])]) for k in (0, 2)]
+network = safespn.SPN(safespn.Sum(classes, [0.4, 0.6]))._network
+found = {}
+for engine in ("numpy", "compiled"):
+    with safespn.use_engine(engine):
+        statistics = passes.statistics(network, rows)
+        found[engine] = passes.log_joint(network, rows), statistics.edge_flow, statistics.square
+for ours, theirs in zip(found["numpy"], found["compiled"]):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+"""
+
+
+@pytest.mark.slow
+def test_processors_without_avx_512_have_shorter_vectors(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", OTHER_PROCESSOR], env=environment, check=True)
