@@ -15,17 +15,17 @@ from safespn.class_networks.candidate import compile_checked
 from safespn.class_networks.committee import Member
 
 
-def shared(tied=True):
-    """Two classes over the same five components, correlated columns among others."""
+def shared(tied=True, n_components=5):
+    """Two classes over the same components, correlated columns among others."""
     rng = np.random.default_rng(0)
     components = []
-    for number in range(5):
+    for number in range(n_components):
         covariance = np.array([[1.0, 0.6], [0.6, 2.0]]) * (1 if tied else 1 + number)
         gaussian = MultivariateGaussian([0, 2], rng.normal(size=2), covariance, tie=0 if tied else None)
         leaves = [gaussian, Gaussian(1, mean=rng.normal(), variance=0.5 + number)]
         leaves += [Categorical(3, rng.dirichlet(np.ones(3))), Poisson(4, rate=1 + number)]
         components.append(Product(leaves))
-    return Sum([Sum(components, rng.dirichlet(np.ones(5))) for _ in range(2)], [0.3, 0.7])
+    return Sum([Sum(components, rng.dirichlet(np.ones(n_components))) for _ in range(2)], [0.3, 0.7])
 
 
 def one_per_class(tied=False):
@@ -44,7 +44,12 @@ def rows_with_gaps(n=30):
     return cells
 
 
-@pytest.mark.parametrize("root", [shared(), one_per_class(), one_per_class(tied=True)], ids=["shared", "own", "tied"])
+ROOTS = {"shared": shared(), "own": one_per_class(), "tied": one_per_class(tied=True)}
+# Numbers of components that fill vectors of 16 or 32, and that do not.
+ROOTS |= {f"{n} components": shared(n_components=n) for n in (7, 16, 17, 32, 33, 48)}
+
+
+@pytest.mark.parametrize("root", ROOTS.values(), ids=ROOTS)
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
 def test_posteriors_along_chains_are_those_of_rows_with_gaps(root, engine):
     member, cells = member_of(root), rows_with_gaps()

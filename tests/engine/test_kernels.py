@@ -150,6 +150,10 @@ def test_scratch_rows_begin_where_cache_lines_do(n_rows):
         assert scratch.strides[0] % CACHE_LINE == 0
 
 
+def test_blocks_hold_whole_vectors():
+    assert [n % LENGTH for n in (backends.KERNEL_BLOCK, compiled_pass.LONG_BLOCK)] == [0, 0]
+
+
 OTHER_PROCESSOR = """
 import llvmlite.binding
 llvmlite.binding.get_host_cpu_features = llvmlite.binding.FeatureMap

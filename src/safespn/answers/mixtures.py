@@ -29,8 +29,6 @@ DENSITIES_AT_ONCE = 4_000_000
 """Rows times columns times components whose densities are kept at a time."""
 FEWEST_TERMS = 2_000_000
 """Rows times subsets times components that repay loading compiled code, which takes half a second."""
-VECTOR = 16
-"""The kernel adds so many components at a time; their number is a multiple of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,10 +198,11 @@ class MixturePosteriors:
         return chains_of(subsets, mixture.correlated, most)
 
     def _by_kernel(self, cells: FloatArray, subsets: BoolArray) -> FloatArray:
-        from safespn.answers.mixtures_kernel import CONSTANTS, add_chains
+        from safespn.answers.mixtures_kernel import CONSTANTS, LENGTH, add_chains
 
         mixture = self._mixture
-        n_components = -(-len(mixture.tables) // VECTOR) * VECTOR
+        # The kernel adds so many components at a time.
+        n_components = -(-len(mixture.tables) // LENGTH) * LENGTH
         densities = mixture.densities(cells, n_components).reshape(-1, n_components)
         log_share, tables = np.full((1, n_components), -np.inf), np.zeros((mixture.tables.shape[1], n_components))
         log_share[0, : len(mixture.tables)], tables[:, : len(mixture.tables)] = mixture.log_share, mixture.tables.T

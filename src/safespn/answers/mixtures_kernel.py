@@ -1,4 +1,4 @@
-"""The sums over components of :mod:`safespn.answers.mixtures`, compiled: sixteen components at a time."""
+"""The sums over components of :mod:`safespn.answers.mixtures`, compiled: ``LENGTH`` components at a time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from numba import njit
 from safespn.engine.compilation import compiled
 from safespn.engine.kernel_arithmetic import CONSTANTS, SMALLEST_PART, exp_of_negative
 from safespn.engine.kernel_vectors import LENGTH, fill, larger, load, store, total, where_at_least
+from safespn.engine.kernels import SOURCES
 from safespn.typing import FloatArray, IntArray
 
-__all__ = ["CONSTANTS", "add_chains"]
+__all__ = ["CONSTANTS", "LENGTH", "add_chains"]
 
 SMALLEST_TOTAL = 1e-200
 """Sums below this have lost digits to the smallest numbers; they become NaN."""
@@ -29,13 +30,14 @@ def add_chains(
     tables: FloatArray,
     constants: FloatArray,
     log_joint: FloatArray,
+    kernel_sources: int = SOURCES,
 ) -> None:
     """Write the log probability of each class with the cells of each subset of some chains.
 
     Parameters
     ----------
     densities : array of shape (n_rows * n_columns, n_components)
-        Log density of each cell in each component.
+        Log density of each cell in each component; their number is a multiple of ``LENGTH``.
     sources : array of shape (n_chains, n_known)
         Columns in the order in which they become known; -1 - i for the i-th coordinate of the Gaussians.
     z : array of shape (n_chains, n_rows, n_coordinates)
@@ -49,6 +51,8 @@ def add_chains(
         Class probabilities of each component.
     log_joint : array of shape (n_chains, n_subsets, n_rows, n_classes)
         The result; NaN where sums are too small.
+    kernel_sources : int
+        ``sources`` of :func:`safespn.engine.kernels.run`: leave it at its default.
     """
     n_rows, n_components, n_coordinates = log_joint.shape[2], log_share.shape[1], z.shape[2]
     n_columns = len(densities) // n_rows
