@@ -22,6 +22,17 @@ def test_learning_a_network_imports_nothing_slow():
     assert done.stdout.strip() == ""
 
 
+SUBMODULES = """
+import safespn
+print(safespn.datasets.load.__name__, safespn.model_selection.SemiSupervisedSplit.__name__, safespn.baselines.TSVM.__name__)
+"""
+
+
+def test_public_modules_need_no_import_of_their_own():
+    done = subprocess.run([sys.executable, "-c", SUBMODULES], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["load", "SemiSupervisedSplit", "TSVM"]
+
+
 def test_every_public_name_is_there():
     for name in safespn.__all__:
         assert getattr(safespn, name) is not None

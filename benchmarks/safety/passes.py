@@ -83,14 +83,16 @@ class Figures(NamedTuple):
     log_loss: float
 
 
-def fit(train: Any, labels: Any, test: Any, classes: Any, settings: Any, schedule: Schedule) -> dict[Any, Figures]:
-    """Fit with a schedule; return figures of every network that the certified step was given."""
-    made: list[tuple[CertifiedEM, SafeFit]] = []
+def fit(train: Any, labels: Any, test: Any, classes: Any, settings: Any, schedule: Schedule) -> list[Figures]:
+    """Fit with a schedule; return figures of every network that the certified step was given, in their order."""
+    ems: list[CertifiedEM] = []
+    made: dict[int, SafeFit] = {}
 
     def recorded(em: CertifiedEM, **options: Any) -> Passes[SafeFit]:
-        fit = yield from schedule(em, **options)
-        made.append((em, fit))
-        return fit
+        number = len(ems)
+        ems.append(em)
+        made[number] = yield from schedule(em, **options)
+        return made[number]
 
     original, method.certified_passes = method.certified_passes, recorded
     try:
@@ -101,12 +103,7 @@ def fit(train: Any, labels: Any, test: Any, classes: Any, settings: Any, schedul
         method.certified_passes = original
     table = classifier._check_table(test, reset=False)[0]
     codes = np.searchsorted(classifier.classes_, classes)
-    return {_name(em): _figures(em, fit, table, codes) for em, fit in made}
-
-
-def _name(em: CertifiedEM) -> tuple[bytes, ...]:
-    """What tells networks of one fit from each other, and is the same in the other fit."""
-    return tuple(array.tobytes() for array in (em.supervised.log_weights, *em.supervised.leaves))
+    return [_figures(em, made[number], table, codes) for number, em in enumerate(ems)]
 
 
 def _figures(em: CertifiedEM, fit: SafeFit, table: Any, codes: Any) -> Figures:
@@ -129,7 +126,7 @@ def compare(train: Any, labels: Any, test: Any, classes: Any, seed: int) -> list
             fit(train, labels, test, classes, {**settings, "random_state": seed}, schedule)
             for schedule in (falling_temperatures, certified_passes)
         )
-        pairs += [(before[name], now[name]) for name in before]
+        pairs += list(zip(before, now, strict=True))
     return pairs
 
 

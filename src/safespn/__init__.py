@@ -83,11 +83,15 @@ _MODULES = {
     "use_engine": "engine.backends",
 }
 """Where the public names live that are imported on first use."""
+_SUBMODULES = ("baselines", "datasets", "model_selection", "plotting")
+"""Public modules, likewise."""
 
 
 def __getattr__(name: str) -> Any:
     # scikit-learn takes longer to import than all the rest, and networks do without it; an interrupt while the command
     # imports numpy would end it with a traceback.
+    if name in _SUBMODULES:
+        return import_module(f"safespn.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"safespn.{_MODULES[name]}"), name)
@@ -95,4 +99,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, *_SUBMODULES])
