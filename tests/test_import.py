@@ -24,7 +24,8 @@ def test_learning_a_network_imports_nothing_slow():
 
 SUBMODULES = """
 import safespn
-print(safespn.datasets.load.__name__, safespn.model_selection.SemiSupervisedSplit.__name__, safespn.baselines.TSVM.__name__)
+found = safespn.datasets.load, safespn.model_selection.SemiSupervisedSplit, safespn.baselines.TSVM
+print(*(each.__name__ for each in found))
 """
 
 
