@@ -54,6 +54,14 @@ def test_a_block_comes_back_as_it_was_in_as_few_bytes(tmp_path, name, weighted):
     assert [kind for kind, _ in stored.groups] == kinds
 
 
+@pytest.mark.parametrize(("largest", "kind"), [(0, "|i1"), (127, "|i1"), (128, "<i2"), (32767, "<i2"), (32768, "<i4")])
+def test_classes_come_back_whatever_their_number(tmp_path, largest, kind):
+    codes = np.array([-1, 0, largest])
+    stored = StoredBlock.write(Scratch(tmp_path).folder(), RowBlock(np.zeros((3, 1)), codes), [0])
+    np.testing.assert_array_equal(stored.read().codes, codes)
+    assert stored.codes == kind
+
+
 def test_arrays_that_stay_the_same_are_one_file_and_outlive_the_first_state(tmp_path):
     scratch = Scratch(tmp_path)
     first, second = (StoredStates(scratch.folder(), 1) for _ in range(2))

@@ -131,7 +131,8 @@ class StoredBlock:
         """Write a block; ``n_states`` has the number of states of each column of codes, 0 for real columns."""
         types = [_smallest_type(column, states) for column, states in zip(block.table.T, n_states, strict=True)]
         groups = tuple((kind, np.nonzero(np.array(types) == kind)[0]) for kind in sorted(set(types)))
-        codes = np.min_scalar_type(-max(int(block.codes.max(initial=0)), 1)).str
+        # Signed types reach one further below zero than above: this one holds -1 and the largest code.
+        codes = np.min_scalar_type(-1 - int(block.codes.max(initial=0))).str
         with (folder.path / f"{block.number}.rows").open("wb") as file:
             for kind, columns in groups:
                 _as_type(block.table[:, columns] if len(groups) > 1 else block.table, kind).tofile(file)
