@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import os
 import threading
 import time
@@ -10,7 +11,9 @@ import pytest
 from joblib import Parallel, cpu_count, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from safespn.engine import threads as threads_module
 from safespn.engine.threads import (
+    MOST_PER_CORE,
     RESULTS_PER_THREAD,
     ROWS_FOR_THREADS,
     even_slices,
@@ -31,6 +34,31 @@ def test_all_cores_for_long_tables_and_one_for_short_ones():
     assert n_threads(10, -1) == cpu_count()
     assert n_threads(10, 3) == 3
     assert n_threads(10**9, -cpu_count() - 5) == 1
+
+
+def test_no_more_threads_than_rows_or_than_cores_have_a_use_for():
+    assert n_threads(2, 3) == 2
+    assert n_threads(0, 3) == 1
+    assert n_threads(10**9, 10**9) == min(1024, MOST_PER_CORE * os.cpu_count())
+
+
+class Pool(ThreadPoolExecutor):
+    """Counts what it is asked to do."""
+
+    n_submitted = 0
+
+    def submit(self, *arguments):
+        self.n_submitted += 1
+        return super().submit(*arguments)
+
+
+@pytest.mark.parametrize(("calls", "most"), [(range(3), 2), ([], 0), (iter(range(50)), MOST_PER_CORE * os.cpu_count())])
+def test_a_pass_asks_for_no_more_helpers_than_it_has_calls(calls, most, monkeypatch):
+    expected = list(copy.copy(calls))
+    with Pool(2) as pool:
+        monkeypatch.setattr(threads_module, "_pool", lambda: pool)
+        assert list(in_order(lambda number: number, 10**9, calls)) == expected
+    assert pool.n_submitted <= most
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
+from operator import length_hint
 from threading import Lock, Semaphore
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from threadpoolctl import ThreadpoolController
 ROWS_FOR_THREADS = 50_000
 RESULTS_PER_THREAD = 4
 MOST_THREADS = 1024
+MOST_PER_CORE = 16
+"""Threads of one pass for each core: more of them would only wait, whatever a file asks for."""
 
 _Result = TypeVar("_Result")
 
@@ -24,10 +27,10 @@ def n_threads(n_rows: int, n_jobs: int | None) -> int:
     """Return how many threads to use for a table.
 
     ``n_jobs`` as in scikit-learn; None stands for one on short tables and inside workers of joblib, which use all cores
-    already, and for one per core elsewhere.
+    already, and for one per core elsewhere. There are no more than rows, and no more than a machine has a use for.
     """
     if n_jobs is not None and n_jobs > 0:
-        return n_jobs
+        return max(1, min(n_jobs, n_rows, _most_threads()))
     if n_jobs is None and n_rows < ROWS_FOR_THREADS:
         return 1
     from joblib import cpu_count  # slow to import, and short tables need no threads
@@ -49,8 +52,12 @@ def even_slices(n_rows: int, most: int) -> list[slice]:
 
 
 def in_order(run: Callable[..., _Result], n_threads: int, *arguments: Iterable[Any]) -> Iterator[_Result]:
-    """Call a function with one of each of the arguments, as :func:`map` does, in threads; results keep their order."""
-    return map(run, *arguments) if n_threads == 1 else _in_threads(run, n_threads, zip(*arguments, strict=True))
+    """Call a function with one of each of the arguments, as :func:`map` does, in threads; results keep their order.
+
+    There are no more threads than calls, if their number is known.
+    """
+    useful = min(n_threads, _most_threads(), *(length_hint(each, MOST_THREADS) for each in arguments))
+    return map(run, *arguments) if useful <= 1 else _in_threads(run, useful, zip(*arguments, strict=True))
 
 
 def _in_threads(run: Callable[..., _Result], n_threads: int, calls: Iterator[tuple[Any, ...]]) -> Iterator[_Result]:
@@ -96,6 +103,11 @@ def _in_threads(run: Callable[..., _Result], n_threads: int, calls: Iterator[tup
         wait(started)
     for helper in started:
         helper.result()
+
+
+def _most_threads() -> int:
+    """How many threads one pass may have on this machine."""
+    return min(MOST_THREADS, MOST_PER_CORE * (os.cpu_count() or 1))
 
 
 @cache
