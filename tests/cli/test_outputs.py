@@ -50,15 +50,34 @@ def test_an_output_that_is_an_input(refused, table_file, model_copy, tmp_path, a
 
 
 @pytest.mark.slow
-def test_standard_output_that_is_an_input(table_file, model_copy, tmp_path):
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "model", "patients.csv"),
+        ("predict", "model", "patients.csv", "-o", "new"),
+        ("fit", "patients.csv", "-t", "outcome", *ONE_FIT, "-o", "new", "--json"),
+        ("suggest", "model", "patients.csv", "-n", "2", "-o", "new"),
+        ("audit", "model", "patients.csv", "-n", "2", "-o", "new"),
+        ("evaluate", "patients.csv", "-t", "outcome", "--trials", "1", "--labelled", "10"),
+    ],
+)
+def test_standard_output_that_is_an_input(table_file, model_copy, tmp_path, arguments):
     before = table_file.read_bytes()
     with table_file.open("ab") as stream:
-        done = subprocess.run(
-            [COMMAND, "predict", model_copy, table_file], stdout=stream, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run([COMMAND, *arguments], cwd=tmp_path, stdout=stream, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert "patients.csv: standard output goes to this input" in done.stderr
     assert table_file.read_bytes() == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_longest_names_of_outputs(command, refused, table_file, model_copy, tmp_path):
+    longest = tmp_path / ("a" * 251 + ".csv")
+    assert command("predict", model_copy, table_file, "-o", longest, "-q")[0] == 0
+    assert len(pd.read_csv(longest)) == len(patients())
+    too_long = tmp_path / ("a" * 260)
+    error = refused("predict", model_copy, tmp_path / "none.csv", "-o", too_long, words=("File name too long",))
+    assert "none.csv" not in error  # found before the work
 
 
 def test_links_that_lead_nowhere(refused, command, table_file, model_copy, tmp_path):
@@ -150,6 +169,29 @@ def test_formulas_are_escaped_on_request(command, tmp_path):
     assert set(pd.read_csv(tmp_path / "raw.csv", dtype=str)["class"]) == {'=HYPERLINK("evil")', "-1"}
     assert set(pd.read_csv(tmp_path / "safe.csv", dtype=str)["class"]) == {'\'=HYPERLINK("evil")', "'-1"}
     assert "spreadsheet" in command("predict", "--help")[1]
+
+
+def test_no_cell_and_no_name_of_a_column_is_a_formula(command, model_file, tmp_path):
+    frame = patients().rename(columns={"id": "=1+1"}).assign(note="=cmd|x", dose="-2")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    predict = ("predict", model_file, tmp_path / "t.csv", "--id", "=1+1", "--next-measurement", "-q", "-o")
+    assert command(*predict, tmp_path / "p.csv", "--escape-formulas")[0] == 0
+    written = pd.read_csv(tmp_path / "p.csv")
+    assert written.columns[0] == "'=1+1"
+    assert written["next_measurement"].isna().any()
+    assert "bmi" in set(written["next_measurement"])
+    reference = tmp_path / "few.safespn"
+    patients(60, 10, seed=3).to_csv(tmp_path / "few.csv", index=False)
+    assert command("fit", tmp_path / "few.csv", "-t", "outcome", *ONE_FIT, "-o", reference, "-q")[0] == 0
+    for name, options in (("suggest", ()), ("audit", ("--reference", reference))):
+        write = (name, model_file, tmp_path / "t.csv", *options, "-n", 5, "-q", "-o")
+        for path in (tmp_path / f"{name}.csv", tmp_path / f"{name}.parquet"):
+            assert command(*write, path, "--escape-formulas")[0] == 0
+            written = (pd.read_csv if path.suffix == ".csv" else pd.read_parquet)(path)
+            assert "'=1+1" in written.columns
+            assert set(written["note"]) == {"'=cmd|x"}
+        assert command(*write, tmp_path / "raw.csv")[0] == 0
+        assert set(pd.read_csv(tmp_path / "raw.csv")["note"]) == {"=cmd|x"}
 
 
 INTERRUPTED_IMPORT = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safespn import IgnoredColumnWarning, SafeSPNClassifier, SentinelWarning, UnseenCategoryWarning
-from safespn.foundation.column_types import decide_type, merge_summaries, summarise_columns
+from safespn.foundation.column_types import LONGEST_DATE, are_dates, decide_type, merge_summaries, summarise_columns
 from safespn.foundation.sentinels import find_sentinels
 from safespn.foundation.table_encoder import TableEncoder
 
@@ -188,3 +188,13 @@ def test_errors_name_the_column(cells, message, other):
     frame = pd.DataFrame({"other": other, "x": cells})
     with pytest.raises(ValueError, match=message):
         SafeSPNClassifier(network="blocks").fit(frame, np.arange(20) % 2)
+
+
+def test_texts_longer_than_any_date_are_not_parsed(monkeypatch):
+    from pandas.tseries import api
+
+    given = []
+    monkeypatch.setattr(api, "guess_datetime_format", given.append)
+    dates = ["2020-01-02", "x" * (LONGEST_DATE + 1)]
+    assert not are_dates(dates)
+    assert given == dates[:1]

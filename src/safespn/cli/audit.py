@@ -46,6 +46,7 @@ def audit(
         typer.Option(help="Another model to compare with; by default the supervised one.", show_default=False),
     ] = None,
     missing: options.MissingMarkers = None,
+    escape_formulas: options.EscapeFormulas = False,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -78,7 +79,7 @@ def audit(
     if output is not None:
         with reporter.gathering_warnings():
             drawn = draw_disagreeing(ours, theirs, number, as_generator(seed))
-        write_rows(file, drawn, output)
+        write_rows(file, drawn, output, escape_formulas=escape_formulas)
         counts = {"output": str(output), "rows": len(ours), "disagreeing": int((ours != theirs).sum())}
         text = (
             f"{counts['disagreeing']} of {len(ours)} rows are predicted differently; to label: {len(drawn)}, {output}"

@@ -75,6 +75,14 @@ ClassWeights = Annotated[
         show_default="1 for all",
     ),
 ]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe before texts that spreadsheets would take as formulas (= + - @), and before such names "
+        "of columns.",
+    ),
+]
 OutOfCore = Annotated[
     bool | None,
     typer.Option(

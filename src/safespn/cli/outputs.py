@@ -12,13 +12,18 @@ from pathlib import Path
 from typing import IO
 
 from safespn.exceptions import TableError
+from safespn.foundation.atomic_files import check_place
 
 BYTES_IN_MEMORY = 1 << 26
 """Results for standard output are held in memory up to this size, and in a temporary file beyond."""
 
 
 def check_outputs(*outputs: Path | None, inputs: Sequence[Path] = ()) -> None:
-    """Complain before the work, rather than after it, if a result cannot be written or would overwrite an input."""
+    """Complain before the work, rather than after it, if a result cannot be written or would change an input.
+
+    Every command also says something on standard output, so that must not go to an input either.
+    """
+    check_standard_output(inputs)
     given = [path for path in outputs if path is not None]
     for path in given:
         check_not_an_input(path, inputs)
@@ -63,8 +68,7 @@ def _check_writable(path: Path) -> None:
     folder = path.resolve().parent
     if not folder.is_dir():
         raise TableError(f"{path}: there is no folder {folder}; create it, or write elsewhere")
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    check_place(path)
 
 
 @contextmanager

@@ -18,10 +18,10 @@ import typer
 from safespn.classifier import SafeSPNClassifier
 from safespn.cli import options
 from safespn.cli.console import Reporter
-from safespn.cli.outputs import atomic_stdout, check_outputs, check_standard_output
+from safespn.cli.outputs import atomic_stdout, check_outputs
 from safespn.exceptions import ModelFileError, TableError, UnseenCategoryWarning
 from safespn.foundation.atomic_files import atomic_open
-from safespn.tables import TableFile, check_id, columns_for, features_for, open_table, result_writer, without_formula
+from safespn.tables import TableFile, check_id, columns_for, features_for, open_table, result_writer
 from safespn.tables.cells import cells_of
 
 Answer = TypeVar("Answer")
@@ -35,13 +35,7 @@ def predict(
     ] = None,
     id_column: options.IdColumn = None,
     missing: options.MissingMarkers = None,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="Put an apostrophe before texts that spreadsheets would take as formulas (= + - @).",
-        ),
-    ] = False,
+    escape_formulas: options.EscapeFormulas = False,
     measure: Annotated[
         bool,
         typer.Option(
@@ -55,7 +49,7 @@ def predict(
     """Write the class, the probability of each class and the log density of each row.
 
     Rows keep their order; the column that names them, of `--id` here or at the fit, comes first.
-    Columns of the fit are found by their names; others are not looked at. Names of classes are written as they are:
+    Columns of the fit are found by their names; others are not looked at. Texts are written as they are:
     use `--escape-formulas` if someone else chose them and a spreadsheet will open the file.
 
     Examples
@@ -68,8 +62,6 @@ def predict(
     if as_json and output is None:
         raise typer.BadParameter("--json needs --output: standard output cannot take both predictions and a summary")
     check_outputs(output, inputs=[model, data])
-    if output is None:
-        check_standard_output([model, data])
     classifier = load_model(model)
     file = open_table(data)
     id_column = _id_column(classifier, file, id_column)
@@ -77,13 +69,10 @@ def predict(
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_stdout() if output is None else atomic_open(output))
         schema = _schema(classifier, id_column, measure)
-        writer = stack.enter_context(result_writer(stream, schema, output))
+        writer = stack.enter_context(result_writer(stream, schema, output, escape_formulas=escape_formulas))
         answer = partial(_predictions, classifier, id_column, measure)
         for batch in by_chunks(reporter, classifier, file, missing, answer, id_column):
             counts.update(batch["class"].tolist())
-            for name in schema.names if escape_formulas else ():
-                if schema.field(name).type == pa.string():
-                    batch[name] = batch[name].map(without_formula)
             writer.write_batch(pa.RecordBatch.from_pandas(batch, schema=schema, preserve_index=False))
     if output is not None:
         shares = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))

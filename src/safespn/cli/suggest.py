@@ -42,6 +42,7 @@ def suggest(
     ] = None,
     outliers: Annotated[bool, typer.Option("--outliers", help="Suggest very unlikely rows, too.")] = False,
     missing: options.MissingMarkers = None,
+    escape_formulas: options.EscapeFormulas = False,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
@@ -81,7 +82,7 @@ def suggest(
         _write_tasks(classifier, file, chosen, found, output)
         atomic_write(interface, label_studio.interface(classifier.classes_).encode())
     else:
-        write_rows(file, chosen, output, found.reasons)
+        write_rows(file, chosen, output, found.reasons, escape_formulas=escape_formulas)
     written = {"output": str(output), **({"interface": str(interface)} if interface else {})}
     text = "\n".join(f"row {row + 1}: {reason}" for row, reason in zip(chosen.tolist(), found.reasons, strict=True))
     files = "\n".join(f"{'to label' if name == 'output' else name}: {path}" for name, path in written.items())

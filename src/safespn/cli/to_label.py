@@ -15,7 +15,14 @@ from safespn.typing import IntArray
 ROW, WHY, LABEL = "row", "why", "label"
 
 
-def write_rows(file: TableFile, rows: IntArray, output: Path, reasons: list[str] | None = None) -> None:
+def write_rows(
+    file: TableFile,
+    rows: IntArray,
+    output: Path,
+    reasons: list[str] | None = None,
+    *,
+    escape_formulas: bool = False,
+) -> None:
     """Write rows with their numbers, counted from 1, reasons if there are any, and an empty column for the label."""
     added = (ROW, LABEL) if reasons is None else (ROW, WHY, LABEL)
     cells = read_rows(file, rows)
@@ -25,7 +32,10 @@ def write_rows(file: TableFile, rows: IntArray, output: Path, reasons: list[str]
         frame[WHY] = pd.Series(reasons, dtype=object)
     frame[LABEL] = pd.Series([""] * len(frame), dtype=object)
     batch = pa.RecordBatch.from_pandas(frame, preserve_index=False)
-    with atomic_open(output) as stream, result_writer(stream, batch.schema, output) as writer:
+    with (
+        atomic_open(output) as stream,
+        result_writer(stream, batch.schema, output, escape_formulas=escape_formulas) as writer,
+    ):
         writer.write_batch(batch)
 
 

@@ -5,15 +5,34 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+TEMPORARY_PREFIX = ".safespn-"
+"""How files begin that are being written. The destination's name may be as long as names can be: it is not repeated."""
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file that appears whole or not at all."""
     with atomic_open(path) as file:
         file.write(content)
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Do to the file system what :func:`atomic_open` will do, and leave nothing.
+
+    Raises
+    ------
+    OSError
+        If no file can be written beside the destination, or none can have its name.
+    """
+    path = Path(path).resolve()
+    with suppress(FileNotFoundError):
+        path.lstat()
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY_PREFIX)
+    os.close(handle)
+    Path(name).unlink()
 
 
 @contextmanager
@@ -28,7 +47,7 @@ def atomic_open(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
         return
     path = path.resolve()  # through a symbolic link, which stays
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY_PREFIX)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

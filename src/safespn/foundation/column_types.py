@@ -34,6 +34,8 @@ FEWEST_ROWS_OF_IDENTIFIER = 20
 ROWS_WITHOUT_REPEATS = 200
 """From so many rows on, whole numbers that never repeat are an identifier whatever their name."""
 MOST_NUMBERS_AMONG_TEXTS = 10
+LONGEST_DATE = 100
+"""Letters; longer texts are no dates. Looking for one takes time that grows with the length."""
 _FIRST_LOOK = 1_000
 _NAME_OF_IDENTIFIER = re.compile(
     r"(.*[\s_.-])?(id|ids|key|index|idx|uuid|guid|code|nr|no|number|row)|.*[a-z](ID|Id|Nr|No)|column \d+|unnamed.*"
@@ -305,7 +307,10 @@ def are_dates(distinct: Sequence[Any]) -> bool:
     sample = distinct[:: max(1, len(distinct) // 50)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about days before months
-        known = [isinstance(text, str) and guess_datetime_format(text) is not None for text in sample]
+        known = [
+            isinstance(text, str) and len(text) <= LONGEST_DATE and guess_datetime_format(text) is not None
+            for text in sample
+        ]
     return sum(known) >= 0.9 * len(known)
 
 

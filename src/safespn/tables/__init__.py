@@ -7,7 +7,7 @@ from safespn.foundation.column_types import ColumnType
 from safespn.tables.prediction import columns_for, features_for
 from safespn.tables.reading import TableFile, open_table
 from safespn.tables.training import UNLABELLED, ColumnChoices, TrainingTable, check_id, read_training_table
-from safespn.tables.writing import result_writer, without_formula
+from safespn.tables.writing import result_writer
 
 __all__ = [
     "UNLABELLED",
@@ -22,5 +22,4 @@ __all__ = [
     "open_table",
     "read_training_table",
     "result_writer",
-    "without_formula",
 ]
