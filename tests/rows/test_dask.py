@@ -64,6 +64,91 @@ def test_blocks_of_any_size_give_the_answer_of_memory(chunks, options):
     assert lazily.n_sampled_ == in_memory.n_sampled_ == min(400, options.get("sample_size", 400))
 
 
+@pytest.mark.parametrize("columns", [3, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_masked_cells_are_missing_as_in_memory(columns, weighted):
+    X, _, partly = blobs(200)
+    X[:, 2] = np.round(X[:, 2] * 3)
+    table = np.ma.array(X, mask=np.random.default_rng(0).random(X.shape) < 0.3)
+    table[150:] = X[150:]
+    weights = np.where(np.arange(200) % 7 == 0, 0.0, 1.5) if weighted else None
+    options = {"network": "blocks", "random_state": 0, "max_iter": 10}
+    in_memory = SafeSPNClassifier(**options).fit(table, partly, weights)
+    blocks = da.concatenate(
+        [da.from_array(table[:150], chunks=(60, columns)), da.from_array(X[150:], chunks=(60, columns))]
+    )
+    lazily = SafeSPNClassifier(**options).fit(blocks, partly, weights)
+    assert_same(lazily, in_memory, X)
+    whole = table.astype(int)
+    assert_same(
+        SafeSPNClassifier(**options).fit(da.from_array(whole, chunks=(60, columns)), partly),
+        SafeSPNClassifier(**options).fit(whole, partly),
+        X,
+    )
+
+
+def test_types_are_decided_without_masked_cells():
+    """One column is masked throughout, another where it is neither of two numbers."""
+    X, _, partly = blobs(120)
+    X[:, 1] = np.arange(120) % 3
+    mask = np.column_stack([np.zeros(120), X[:, 1] == 2, np.ones(120)])
+    table = np.ma.array(X, mask=mask)
+    options = {"network": "blocks", "random_state": 0, "max_iter": 3}
+    in_memory = SafeSPNClassifier(**options).fit(table, partly)
+    lazily = SafeSPNClassifier(**options).fit(da.from_array(table, chunks=(50, 3)), partly)
+    assert lazily.column_types_ == in_memory.column_types_ == ["continuous", "categorical", "ignored"]
+    assert_same(lazily, in_memory, np.where(mask, np.nan, X))
+
+
+TINY = {
+    "array": lambda X: (X, da.from_array(X, chunks=(40, 3))),
+    "numbers": lambda X: _frames(pd.DataFrame(X, columns=list("abc"))),
+    "nullable": lambda X: _frames(pd.DataFrame(X, columns=list("abc")).astype("Float64")),
+    "texts": lambda X: _frames(pd.DataFrame(X, columns=list("abc")).assign(c=np.where(X[:, 2] > 0, "high", "low"))),
+}
+
+
+def _frames(frame):
+    return frame, dd.from_pandas(frame, npartitions=3)
+
+
+@pytest.mark.parametrize("scratch", [False, True])
+@pytest.mark.parametrize("kind", TINY)
+def test_units_too_small_for_a_variance_are_refused_as_in_memory(kind, scratch, tmp_path):
+    X, _, partly = blobs(120)
+    X[::5, 0] = np.nan
+    X[40:80, 1] = np.nan
+    table, blocks = TINY[kind](X * [1, 1e-150, 1])
+    with pytest.raises(
+        ValueError, match=r"column 1.* too close to compute a variance; choose another unit"
+    ) as expected:
+        SafeSPNClassifier(network="blocks").fit(table, partly)
+    classifier = SafeSPNClassifier(network="blocks", scratch=tmp_path if scratch else None)
+    with pytest.raises(ValueError, match="choose another unit") as found:
+        classifier.fit(blocks, partly)
+    assert str(found.value) == str(expected.value)
+    assert not hasattr(classifier, "classes_")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_range_of_a_column_is_that_of_all_blocks_and_of_rows_that_count():
+    X, _, partly = blobs(120)
+    X[:, 1] = np.repeat([1e-150, 0.5, 1.0], 40) * X[:, 0]
+    options = {"network": "blocks", "random_state": 0, "max_iter": 3}
+    blocks = da.from_array(X, chunks=(40, 3))
+    assert_same(SafeSPNClassifier(**options).fit(blocks, partly), SafeSPNClassifier(**options).fit(X, partly), X)
+    with pytest.raises(ValueError, match=r"column 1: its values lie within .*e-150 of each other"):
+        SafeSPNClassifier(**options).fit(blocks, partly, sample_weight=(np.arange(120) < 40).astype(float))
+
+
+def test_two_tiny_numbers_are_categories():
+    X, _, partly = blobs(120)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(b=np.where(X[:, 1] > 0, 1e-150, 2e-150))
+    options = {"network": "blocks", "random_state": 0, "max_iter": 3}
+    lazily = SafeSPNClassifier(**options).fit(dd.from_pandas(frame, npartitions=3), partly)
+    assert_same(lazily, SafeSPNClassifier(**options).fit(frame, partly), frame)
+
+
 @pytest.mark.parametrize("persist", ["rows", "labels", "nothing"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_of_a_file_are_read_again_where_they_are_used(persist, weighted, tmp_path):
@@ -222,6 +307,8 @@ def ten_by_two():
             lambda: with_block("b", pd.Timestamp("2020-01-01")),
             r"column 'b' holds numbers in block 0 and dates in block 2",
         ),
+        (lambda: (ten_by_two() + 1j, np.arange(20) % 2), r"block \d: Complex data not supported"),
+        (lambda: with_block("b", 1j), r"block 2: column 'b' holds complex numbers"),
         (lambda: (ten_by_two(), np.full(20, -1)), r"y has no labelled row"),
         (lambda: (ten_by_two(), np.zeros(19)), r"X has 20 rows but y has 19 entries"),
         (

@@ -112,13 +112,18 @@ def column_names(X: ArrayLike, n_columns: int) -> list[str]:
     ]
 
 
+def column_ranges(table: AnyArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of each column's range, each of shape (n_columns,); infinity and -infinity of an empty column."""
+    return np.fmin.reduce(table, axis=0, initial=np.inf), np.fmax.reduce(table, axis=0, initial=-np.inf)
+
+
 def check_magnitudes(table: AnyArray, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Check that the squares of a table's numbers can be added up; return the ends of each column's range."""
     lowest, highest = np.full(table.shape[1], np.inf), np.full(table.shape[1], -np.inf)
     for start in range(0, len(table), ROWS_PER_CHECK):
         block = table[start : start + ROWS_PER_CHECK]
-        lowest = np.fmin(lowest, np.fmin.reduce(block, axis=0))
-        highest = np.fmax(highest, np.fmax.reduce(block, axis=0))
+        of_block = column_ranges(block)
+        lowest, highest = np.fmin(lowest, of_block[0]), np.fmax(highest, of_block[1])
         too_large = np.maximum(highest, -lowest) > LARGEST_VALUE
         if too_large.any():
             column = int(np.argmax(too_large))
@@ -139,8 +144,19 @@ def check_scale(table: AnyArray, names: Sequence[str]) -> None:
     ValueError
         If a cell is infinite or too large, or the cells of a column are too close together.
     """
-    lowest, highest = check_magnitudes(table, names)
-    too_narrow = (highest > lowest) & (highest - lowest < SMALLEST_RANGE)
+    check_ranges(*check_magnitudes(table, names), names)
+
+
+def check_ranges(lowest: FloatArray, highest: FloatArray, names: Sequence[str]) -> None:
+    """Check that the ends of each column's range, of shape (n_columns,), are not too close together.
+
+    Raises
+    ------
+    ValueError
+        If a column holds different values, but hardly so.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # cells that are too large are refused with their row
+        too_narrow = (highest > lowest) & (highest - lowest < SMALLEST_RANGE)
     if too_narrow.any():
         column = int(np.argmax(too_narrow))
         raise ValueError(

@@ -12,6 +12,7 @@ from typing import Any
 import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
+from sklearn.utils import check_array
 
 from safespn.foundation.class_weights import ClassWeight, class_factors, times_factors
 from safespn.foundation.column_types import (
@@ -22,8 +23,10 @@ from safespn.foundation.column_types import (
     summarise_columns,
 )
 from safespn.foundation.labels import as_labels, check_several_classes, encode_labels, is_unlabelled
+from safespn.foundation.lazy_frames import is_frame
+from safespn.foundation.other_frames import as_table
 from safespn.foundation.table_encoder import TableEncoder
-from safespn.network.columns import check_magnitudes, column_names
+from safespn.network.columns import check_magnitudes, check_ranges, column_names, column_ranges
 from safespn.rows.blocks import RowBlock, Validation
 from safespn.rows.dask_rows import DaskRows, compute, places_in_blocks
 from safespn.rows.lazy_block import CollectionBlock, LazyBlock, graphs_apart, read
@@ -46,6 +49,8 @@ class PartitionSummary:
         Rows, and their weight, of each label; under None those without one. Rows of weight zero are left out.
     columns : tuple of ColumnSummary
         What each column holds in these rows.
+    lowest, highest : array of shape (n_columns,)
+        Ends of the range of each column of numbers.
     """
 
     n_rows: int
@@ -53,6 +58,8 @@ class PartitionSummary:
     counts: dict[Any, int]
     weights: dict[Any, float]
     columns: tuple[ColumnSummary, ...]
+    lowest: FloatArray
+    highest: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +134,7 @@ def read_collections(
     encoder = TableEncoder.decide(
         names_of(X), _merged([summary.columns for summary in summaries], names_of(X)), declared
     )
+    _check_ranges(summaries, encoder, column_names(X, len(encoder.types)))
     used = [number for number, summary in enumerate(summaries) if sum(summary.counts.values())]
     names = [f"block {number}" for number in used]
     order = [*classes.tolist(), None]
@@ -276,10 +284,39 @@ def _summarise(
     totals: dict[Any, float] = dict(zip(values.tolist(), np.bincount(place, each[known]).tolist(), strict=True))
     counts[None], totals[None] = int((free & used).sum()), float(each[free & used].sum())
     try:
-        columns = summarise_columns(table if len(used) != len(table) or used.all() else table[used], declared)
+        table = _checked(table)
+        of_used = table if len(used) != len(table) or used.all() else table[used]
+        columns = summarise_columns(of_used, declared)
+        ranges = column_ranges(_numbers(of_used, columns))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-    return PartitionSummary(len(table), len(labels), counts, totals, columns)
+    return PartitionSummary(len(table), len(labels), counts, totals, columns, *ranges)
+
+
+def _checked(table: Any) -> Any:
+    """Return a partition as the fit in memory takes a table: a frame, or real numbers with NaN in masked cells."""
+    table = as_table(table)
+    if is_frame(table):
+        return table
+    return check_array(table, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
+
+
+def _numbers(table: Any, columns: Sequence[ColumnSummary]) -> FloatArray:
+    """Return the columns of a partition that hold numbers only, and NaN for all others."""
+    if not is_frame(table):
+        return np.asarray(table)
+    places = [place for place, column in enumerate(columns) if column.holds != "nothing" and column.is_of_numbers]
+    cells = np.full(table.shape, np.nan)
+    cells[:, places] = table.iloc[:, places].to_numpy(dtype=np.float64, na_value=np.nan)
+    return cells
+
+
+def _check_ranges(summaries: Sequence[PartitionSummary], encoder: TableEncoder, names: Sequence[str]) -> None:
+    """Refuse columns of numbers whose values in all partitions are too close together."""
+    lowest = np.min([summary.lowest for summary in summaries], axis=0)
+    highest = np.max([summary.highest for summary in summaries], axis=0)
+    is_coded = [categories is not None for categories in encoder.categories]
+    check_ranges(np.where(is_coded, np.inf, lowest), np.where(is_coded, -np.inf, highest), names)
 
 
 def _classes(summaries: Sequence[PartitionSummary], unlabeled: Any) -> AnyArray:
@@ -308,6 +345,7 @@ def _merged(of_partitions: Sequence[tuple[ColumnSummary, ...]], names: Sequence[
 def _make_block(recipe: _Recipe, position: int, name: str, table: Any, labels: Any, weights: Any = None) -> RowBlock:
     """Encode one partition; rows of weight zero act as if they were not there."""
     try:
+        table = _checked(table)
         cells = np.ascontiguousarray(recipe.encoder.encode(table), dtype=np.float64)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
