@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import threading
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,3 +126,70 @@ def test_a_failed_save_leaves_nothing_behind(saved, monkeypatch):
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         SPN.load(tmp_path / "nothing.safespn")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such devices on this system")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_devices_are_refused_and_not_read(device):
+    with pytest.raises(ModelFileError, match=f"{device}: neither a file nor a pipe"):
+        SPN.load(device)
+
+
+@pytest.fixture
+def through_a_pipe(tmp_path):
+    """Load a network from a pipe that has a content and then no end; return also how much of it was taken."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def load_from(content, *, endless=False):
+        taken = 0
+
+        def write():
+            nonlocal taken
+            with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+                taken += file.write(content)
+                while endless and taken < 10**8:
+                    taken += file.write(bytes(10_000))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            return SPN.load(pipe)
+        finally:
+            writer.join()
+            assert taken < 10**6
+
+    return load_from
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+def test_a_model_comes_through_a_pipe(saved, through_a_pipe):
+    assert str(through_a_pipe(saved.read_bytes())) == str(SPN.load(saved))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a model saved by safespn"),
+        (b"y" * 10, "not a model saved by safespn"),
+        ((10).to_bytes(8, "little") + b"0123456789", "not a model saved by safespn"),
+        (save({"a": np.zeros(3)}), "not a model saved by safespn"),
+        (None, "damaged or truncated"),
+    ],
+)
+def test_what_has_no_end_is_not_read_to_it(saved, through_a_pipe, content, message):
+    with pytest.raises(ModelFileError, match=message):
+        through_a_pipe(saved.read_bytes() if content is None else content, endless=True)
+
+
+@pytest.mark.parametrize("claimed", [[0, 10**15], [0, 10**400], [0], "all", None])
+def test_a_length_that_a_file_only_claims_costs_nothing(saved, claimed):
+    content = saved.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + length])
+    metadata["weights"]["data_offsets"] = claimed
+    text = json.dumps(metadata).encode()
+    saved.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])
+    with pytest.raises(ModelFileError, match="damaged or truncated"):
+        SPN.load(saved)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -28,6 +30,9 @@ FORMAT = "safespn"
 VERSION = 1
 MOST_GAPS = 1_000_000
 """Columns that a network in a file may leave out: each costs some bytes when the network is rebuilt."""
+LONGEST_HEADER = 100_000_000
+"""Bytes of metadata, the most that safetensors reads."""
+BYTES_AT_ONCE = 16_000_000
 _SUM, _PRODUCT, _FIRST_LEAF = 0, 1, 2
 _NETWORK_TENSORS = ("kind", "size", "children", "weights", "columns", "ties", "parameters")
 
@@ -54,12 +59,21 @@ def read_model(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, AnyAr
     Raises
     ------
     ModelFileError
-        If the file is damaged, truncated, of another kind, or written by a newer version.
+        If the file is damaged, truncated, of another kind, or written by a newer version, or if it is a device.
     """
-    content = Path(path).read_bytes()
-    header = _read_header(path, content, kind)
+    with Path(path).open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise ModelFileError(f"{path}: neither a file nor a pipe; a model is read from one of them")
+        # What is no model may have no end either.
+        metadata, start = _read_metadata(path, file)
+        header = _checked_header(path, metadata, kind)
+        content = BytesIO()
+        content.write(start)
+        # One byte too many is left for safetensors to refuse.
+        _copy(file, content, _length_of_tensors(path, metadata) + 1)
     try:
-        tensors = parse_tensors(content)
+        tensors = parse_tensors(content.getvalue())
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"{path}: the file is damaged or truncated ({error})") from error
     if _checksum(tensors, {name: value for name, value in header.items() if name != "sha256"}) != header.get("sha256"):
@@ -100,11 +114,37 @@ def _kind(node: Node) -> int:
     return _SUM if isinstance(node, Sum) else _PRODUCT
 
 
-def _read_header(path: str | os.PathLike[str], content: bytes, kind: str) -> dict[str, Any]:
-    """Read and check the metadata in front of the tensors."""
-    length = int.from_bytes(content[:8], "little")
+def _read_metadata(path: str | os.PathLike[str], file: IO[bytes]) -> tuple[dict[str, Any], bytes]:
+    """Read the metadata in front of the tensors, and nothing else; also return their bytes."""
+    start = file.read(8)
+    length = int.from_bytes(start, "little")
+    text = file.read(length) if 0 < length <= LONGEST_HEADER else b""
     try:
-        header = dict(json.loads(json.loads(content[8 : 8 + length])["__metadata__"][FORMAT]))
+        return dict(json.loads(text)), start + text
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{path}: not a model saved by safespn, or a damaged one") from error
+
+
+def _length_of_tensors(path: str | os.PathLike[str], metadata: dict[str, Any]) -> int:
+    """How many bytes should follow the metadata."""
+    try:
+        ends = [int(entry["data_offsets"][1]) for name, entry in metadata.items() if name != "__metadata__"]
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+        raise ModelFileError(f"{path}: the file is damaged or truncated ({error!r})") from error
+    return max(ends, default=0)
+
+
+def _copy(source: IO[bytes], target: IO[bytes], length: int) -> None:
+    """Copy so many bytes, or all if there are fewer: what metadata claim costs no memory before it is there."""
+    while length > 0 and (part := source.read(min(length, BYTES_AT_ONCE))):
+        target.write(part)
+        length -= len(part)
+
+
+def _checked_header(path: str | os.PathLike[str], metadata: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Check what safespn wrote into the metadata."""
+    try:
+        header = dict(json.loads(metadata["__metadata__"][FORMAT]))
         version = int(header["version"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a model saved by safespn, or a damaged one") from error
