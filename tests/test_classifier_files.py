@@ -46,6 +46,16 @@ def tensor(name, function):
     return change
 
 
+def entry(name, value):
+    """Set an entry, and the other of its row so that they add up to one where they can."""
+
+    def change(tensors, header):
+        tensors[name] = tensors[name].copy()
+        tensors[name][0] = value, 1 - value
+
+    return change
+
+
 CRAFTED = {
     "a type of 2 GB": set_to("classes_dtype", "<U500000000"),
     "an unknown type": set_to("classes_dtype", "nonsense"),
@@ -74,6 +84,26 @@ CRAFTED = {
     "settings that are none": set_to("parameters", 5),
     "gains of another number of classes": set_to("decision_gains", [[1.0]]),
     "gains in words": set_to("decision_gains", "all"),
+    "costs of another number of classes": set_to("parameters", "decision", [[1.0]]),
+    "a target in a list": set_to("notes", {"target": ["y"]}),
+    "votes in words": set_to("committee", "members", 0, "votes", "x"),
+    "votes in a table": set_to("committee", "members", 0, "votes", [[1]]),
+    "negative votes": set_to("committee", "members", 0, "votes", -5),
+    "a temperature in words": set_to("committee", "members", 0, "temperature", "1"),
+    "a size that is no text": set_to("committee", "members", 0, "size", 3),
+    "part of a feature": set_to("n_features", 3.7),
+    "whether there are features": set_to("n_features", True),
+    "part of a sampled row": set_to("n_sampled", 0.5),
+    "negative rows": set_to("report", "n_labelled", -1),
+    "a truth value as a number": set_to("report", "contrast", True),
+    "a share that is none": set_to("report", "disagreement", float("nan")),
+    "a share above one": set_to("report", "disagreement", 1.5),
+    "names twice": set_to("feature_names", ["x", "x"]),
+    "soft labels that are no numbers": entry("soft_labels", float("nan")),
+    "infinite soft labels": entry("soft_labels", float("inf")),
+    "negative soft labels": entry("soft_labels", -1.0),
+    "soft labels that are no shares": tensor("soft_labels", lambda values: 0.9 * values),
+    "whole soft labels": tensor("soft_labels", lambda values: values.round().astype(np.int64)),
     "weights that are no pairs": set_to("class_weight", [1, 2]),
     "wide soft labels": tensor("soft_labels", lambda values: np.ones((len(values), 5))),
     "flat soft labels": tensor("soft_labels", lambda values: values[:, 0].copy()),
@@ -88,6 +118,53 @@ def test_crafted_files_are_refused(content, tmp_path, crafted):
     write_model(tmp_path / "crafted.safespn", "classifier", tensors, header)
     with pytest.raises(ModelFileError, match=r"crafted\.safespn"):
         SafeSPNClassifier.load(tmp_path / "crafted.safespn")
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [("worst_case", np.nan), ("worst_case", -np.inf), ("contrast", np.nan), ("density_gain", np.nan)],
+)
+def test_gains_that_are_no_numbers_are_not_certified(content, tmp_path, number, value):
+    tensors, header = copy.deepcopy(content)
+    header["report"] |= {"certified": True, number: value}
+    write_model(tmp_path / "crafted.safespn", "classifier", tensors, header)
+    with pytest.raises(ModelFileError, match=f"certified, but has {value} for {number}"):
+        SafeSPNClassifier.load(tmp_path / "crafted.safespn")
+    header["report"]["certified"] = False
+    write_model(tmp_path / "crafted.safespn", "classifier", tensors, header)
+    assert not SafeSPNClassifier.load(tmp_path / "crafted.safespn").safety_.certified
+
+
+@pytest.mark.parametrize("votes", [True, False])
+def test_votes_need_classes_that_are_sums_over_trees(tmp_path, votes):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(y[:, None], size=(40, 2))
+    for network in ("blocks", "forest"):
+        path = tmp_path / f"{network}.safespn"
+        SafeSPNClassifier(network=network, random_state=0, max_iter=2).fit(X, y).save(path)
+        tensors, header = read_model(path, "classifier")
+        for member in header["committee"]["members"]:
+            member["votes"] = votes
+        header = {name: value for name, value in header.items() if name not in ("sha256", "kind", "version")}
+        write_model(path, "classifier", tensors, header)
+        if votes and network == "blocks":
+            with pytest.raises(ModelFileError, match="its classes are not sums over trees"):
+                SafeSPNClassifier.load(path)
+        else:
+            assert SafeSPNClassifier.load(path).predict(X).shape == y.shape
+
+
+def test_any_number_of_threads_is_a_setting(content, tmp_path):
+    tensors, header = copy.deepcopy(content)
+    header["parameters"]["n_jobs"] = 10**9
+    write_model(tmp_path / "many.safespn", "classifier", tensors, header)
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": rng.normal(size=20_000), "c": rng.choice(["a", "b"], 20_000)})
+    loaded = SafeSPNClassifier.load(tmp_path / "many.safespn")
+    many = loaded.predict_proba(frame)
+    np.testing.assert_array_equal(many, loaded.set_params(n_jobs=1).predict_proba(frame))
 
 
 LOAD = """

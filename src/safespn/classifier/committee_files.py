@@ -12,6 +12,7 @@ from safespn.class_networks.committee import Committee, Member
 from safespn.class_networks.families import FAMILIES
 from safespn.exceptions import ModelFileError
 from safespn.network.files import network_tensors
+from safespn.network.nodes import Node, Sum
 from safespn.network.structure import describe
 from safespn.spn import SPN
 from safespn.typing import AnyArray
@@ -82,7 +83,30 @@ def _member(
     if (spn.n_columns, spn._structure.n_root_edges) != shape:
         raise ModelFileError(f"{path}: the networks do not fit {shape[1]} classes and {shape[0]} features")
     values = {field: entry[field] for field in PLAIN_FIELDS}
-    values["log_loss"] = float("nan") if values["log_loss"] is None else float(values["log_loss"])
-    if values["family"] not in FAMILIES or not 0 < float(values["temperature"]) < np.inf:
+    values["log_loss"] = float("nan") if values["log_loss"] is None else values["log_loss"]
+    for field in ("weight", "temperature", "log_loss", "density_weight"):
+        values[field] = _number(values[field], field)
+    if (
+        values["family"] not in FAMILIES
+        or not isinstance(values["size"], str)
+        or not 0 < values["temperature"] < np.inf
+    ):
         raise ModelFileError(f"{path}: a member of the committee is not valid")
-    return Member(**values, structure=spn._structure, parameters=spn._parameters)
+    if not isinstance(values["votes"], bool):
+        raise ModelFileError(f"{path}: whether a member is a vote of trees is {values['votes']!r}, not true or false")
+    member = Member(**values, structure=spn._structure, parameters=spn._parameters)
+    if member.votes and not _has_voters(describe(member.structure, member.parameters)):
+        raise ModelFileError(f"{path}: a member is to be a vote of trees, but its classes are not sums over trees")
+    return member
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"the {name} of a member is {value!r}, not a number")
+    return float(value)
+
+
+def _has_voters(root: Node) -> bool:
+    """Whether every class is a sum over equally many parts, which vote with their likes of other classes."""
+    classes = root.children if isinstance(root, Sum) else ()
+    return all(isinstance(each, Sum) for each in classes) and len({len(each.children) for each in classes}) == 1

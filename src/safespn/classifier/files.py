@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from safespn.classifier.committee_files import committee_tensors, committees_of
 from safespn.classifier.decision_rules import checked_gains
+from safespn.decisions import gains_of
 from safespn.exceptions import ModelFileError
 from safespn.foundation.column_types import TYPES
 from safespn.foundation.lazy_frames import is_lazy
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 KIND = "classifier"
 LONGEST_UNUSED = 1_000
 """Characters that the type of the classes may have room for if no label needs as many."""
+ROUNDING_OF_SHARES = 1e-6
+"""How far shares of classes may be from adding up to one."""
 NOT_OF_A_MODEL = ("checkpoint", "scratch")
 """Settings that belong to one fit on one machine: a file that names a folder must not make a later fit write there."""
 
@@ -73,20 +77,21 @@ def load_classifier(classifier_type: type[SafeSPNClassifier], path: str | os.Pat
             classifier.class_weight = {label: float(weight) for label, weight in pairs}
         classifier._validate_params()
         classifier.classes_ = _checked_classes(header["classes"], header["classes_dtype"])
-        classifier._gains = checked_gains(header.get("decision_gains"), len(classifier.classes_))
+        n_classes = len(classifier.classes_)
+        classifier._gains = checked_gains(header.get("decision_gains"), n_classes)
+        if not isinstance(classifier.decision, str):
+            gains_of(classifier.decision, np.eye(n_classes))
         _check_types(header["column_types"], header["categories"])
         classifier._encoder = TableEncoder(tuple(header["column_types"]), tuple(header["categories"]))
-        classifier.n_features_in_ = int(header["n_features"])
+        classifier.n_features_in_ = _checked_count(header["n_features"], "features")
         if header["feature_names"] is not None:
             classifier.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         _check_columns(classifier.n_features_in_, header["categories"], header["feature_names"])
         classifier.safety_ = _checked_report(header["report"])
         classifier.history_ = [dict(entry) for entry in header["history"]]
-        classifier.notes_ = dict(header.get("notes", {}))
-        classifier.soft_labels_ = tensors["soft_labels"]
-        classifier.n_sampled_ = int(header.get("n_sampled", 0))
-        if classifier.soft_labels_.shape[1:] != classifier.classes_.shape:
-            raise ValueError("its soft labels do not fit its classes")
+        classifier.notes_ = _checked_notes(header.get("notes", {}))
+        classifier.soft_labels_ = _checked_soft_labels(tensors["soft_labels"], n_classes)
+        classifier.n_sampled_ = _checked_count(header.get("n_sampled", 0), "sampled rows")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: the file does not describe a classifier ({error})") from error
     classifier.n_iter_ = max(len(classifier.history_), 1)
@@ -115,14 +120,50 @@ def _checked_classes(classes: Any, dtype: Any) -> AnyArray:
     return np.array(classes, dtype=kind)
 
 
+def _checked_count(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"its number of {what} is {value!r}")
+    return value
+
+
+def _checked_soft_labels(soft_labels: AnyArray, n_classes: int) -> AnyArray:
+    """Soft labels whose rows are distributions over the classes."""
+    if soft_labels.shape[1:] != (n_classes,) or soft_labels.dtype.kind != "f":
+        raise ValueError("its soft labels do not fit its classes")
+    # A comparison with NaN is false.
+    if not soft_labels.min(initial=0.0) >= 0:
+        raise ValueError("its soft labels have entries that are negative or no numbers")
+    if not np.abs(soft_labels.sum(axis=1) - 1).max(initial=0.0) <= ROUNDING_OF_SHARES:
+        raise ValueError("its soft labels have rows that do not add up to one")
+    return soft_labels
+
+
+def _checked_notes(values: Any) -> dict[str, Any]:
+    """Notes on the table of the fit; what reads the others checks them."""
+    notes = dict(values)
+    if not isinstance(notes.get("target"), (str, NoneType)):
+        raise ValueError(f"its notes name the target {notes['target']!r}, which is no text")
+    return notes
+
+
 def _checked_report(values: Any) -> SafetyReport:
-    """The safety report, each value of the type that it should have."""
+    """The safety report, each value of the type that it should have, and none that belies another."""
     types = {"str": str, "int": int, "float": (int, float), "bool": bool, "list[str]": list}
     for field in fields(SafetyReport):
-        if not isinstance(values[field.name], types[str(field.type)]):  # type: ignore[arg-type]
-            raise ValueError(f"its report has {values[field.name]!r} for {field.name}")
+        value, kind = values[field.name], str(field.type)
+        if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):  # type: ignore[arg-type]
+            raise ValueError(f"its report has {value!r} for {field.name}")
     if not all(isinstance(promise, str) for promise in values["promises"]):
         raise ValueError("its report has promises that are not sentences")
+    for name in ("n_labelled", "n_unlabelled"):
+        _checked_count(values[name], f"rows in the report ({name})")
+    if not 0 <= values["disagreement"] <= 1:
+        raise ValueError(f"its report has {values['disagreement']!r} for disagreement, which is a share")
+    # Gains that cannot be computed are not certified, and only they are NaN.
+    numbers = ("worst_case", "density_gain", "posterior_loss", "contrast", "labelled_gain")
+    unknown = [name for name in numbers if not abs(values[name]) < np.inf]
+    if values["certified"] and unknown:
+        raise ValueError(f"its report is certified, but has {values[unknown[0]]!r} for {unknown[0]}")
     return SafetyReport(**{field.name: values[field.name] for field in fields(SafetyReport)})
 
 
@@ -143,8 +184,12 @@ def _check_columns(n_features: int, categories: Any, names: Any) -> None:
         raise ValueError("its categories are neither strings nor numbers")
     if any(len(set(entry or ())) != len(entry or ()) for entry in categories):
         raise ValueError("a category occurs twice")
-    if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
+    if names is None:
+        return
+    if not isinstance(names, list) or len(names) != n_features or not all(isinstance(name, str) for name in names):
         raise ValueError("its column names do not fit its columns")
+    if len(set(names)) != len(names):
+        raise ValueError("a column name occurs twice")
 
 
 def _class_weight_pairs(class_weight: Any) -> list[list[Any]] | None:
