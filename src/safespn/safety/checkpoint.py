@@ -11,9 +11,7 @@ removed but what was made here.
 from __future__ import annotations
 
 import json
-import re
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,6 @@ SHARE_OF_TIME = 0.05
 MOST_REPEATED = 2
 """Steps that are lost with an interruption, at most, whatever saving costs."""
 FORMAT = 2
-OWN_FILE = re.compile(r"\d+\.npy")
 SAME = 1e-6
 """Relative difference up to which two models are the same: sums are rounded differently on other machines."""
 
@@ -84,15 +81,14 @@ class Journal:
         digests: list[tuple[int, str]],
     ) -> None:
         self.holder, self.network, self.problem, self.supervised = holder, network, problem, supervised
-        self.folder = holder.path / network
         self._origin = _origin(problem, supervised)
         self._steps: list[tuple[Parameters, dict[str, Any]]] = []
         self._numbers: list[int] = []
         self._written, self._cost, self._last = time.monotonic(), 0.0, 0
         self.identity = json.loads(json.dumps({"format": FORMAT, "rows": digests, "settings": settings}))
-        newest = max(holder.own_folders(network, "step"), default=None)
-        if newest is not None:
-            self._read(newest)
+        steps = holder.own_folders(network, "step")
+        if steps:
+            self._read(steps[-1])
 
     def knows(self, number: int) -> bool:
         """Whether the interrupted fit made this step."""
@@ -115,24 +111,25 @@ class Journal:
         is_soon = started - self._written < self._cost / SHARE_OF_TIME and number < self._last + MOST_REPEATED
         if self.holder.fails or is_soon:
             return
-        target, unfinished = self.folder / f"step-{number:06d}", self.folder / f"unfinished-{number:06d}"
+        unfinished = None
         try:
-            _remove(unfinished)
+            unfinished = self.holder.new_folder(self.network, f"unfinished-{number:06d}")
             self._write(unfinished, states)
-            unfinished.rename(target)
+            target = unfinished.rename(self.holder.free_name(self.network, f"step-{number:06d}"))
         except (OSError, SafetensorError) as error:
-            _remove(unfinished)
+            if unfinished is not None:
+                self.holder.remove_step(unfinished)
             self.holder.fail(number, error)
             return
         for older in self.holder.own_folders(self.network):
             if older != target:
-                _remove(older)
+                self.holder.remove_step(older)
         self._written = time.monotonic()
         self._cost, self._last = self._written - started, number
 
     def _write(self, folder: Path, states: dict[int, BlockStates]) -> None:
         for which, of_step in states.items():
-            (folder / f"{which}").mkdir(parents=True)
+            (folder / f"{which}").mkdir()
             self.problem.run(WriteSoftLabels(str(folder / f"{which}")), of_step)
         tensors = {f"origin.{name}": array for name, array in self._origin.items()}
         for number, (parameters, _) in enumerate(self._steps):
@@ -147,7 +144,7 @@ class Journal:
     def close(self) -> None:
         """Remove what was written: the fit is complete."""
         for each in self.holder.own_folders(self.network):
-            _remove(each)
+            self.holder.remove_step(each)
 
     def _read(self, newest: Path) -> None:
         file = newest / STEPS_FILE
@@ -172,20 +169,6 @@ class Journal:
 def row_digests(problem: Problem) -> list[tuple[int, str]]:
     """Hash the rows, classes and weights of every block."""
     return sorted(problem.run(RowDigests())[0])
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder of steps: the files that are written here, and folders that are empty then."""
-    with suppress(OSError):
-        for of_step in folder.iterdir():
-            if of_step.name.isdigit() and of_step.is_dir() and not of_step.is_symlink():
-                for file in of_step.iterdir():
-                    if OWN_FILE.fullmatch(file.name):
-                        file.unlink()
-                with suppress(OSError):
-                    of_step.rmdir()
-        (folder / STEPS_FILE).unlink(missing_ok=True)
-        folder.rmdir()
 
 
 def _metadata(file: Path) -> dict[str, str]:
