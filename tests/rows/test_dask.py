@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from safespn import IgnoredColumnWarning, SafeSPNClassifier
+from safespn.network.columns import column_ranges
 from safespn.rows.blocks import RowBlock
 from tests.rows.tables import blobs
 
@@ -129,6 +130,15 @@ def test_units_too_small_for_a_variance_are_refused_as_in_memory(kind, scratch, 
     assert str(found.value) == str(expected.value)
     assert not hasattr(classifier, "classes_")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
+def test_ranges_of_tables_of_any_type(dtype):
+    lowest, highest = column_ranges(np.array([[1, 0], [1, 1]], dtype=dtype))
+    assert (lowest.tolist(), highest.tolist()) == ([1.0, 0.0], [1.0, 1.0])
+    assert lowest.dtype == highest.dtype == np.float64
+    lowest, highest = column_ranges(np.zeros((0, 2), dtype=dtype))
+    assert (lowest.tolist(), highest.tolist()) == ([np.inf] * 2, [-np.inf] * 2)
 
 
 def test_the_range_of_a_column_is_that_of_all_blocks_and_of_rows_that_count():

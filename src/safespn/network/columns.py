@@ -114,7 +114,8 @@ def column_names(X: ArrayLike, n_columns: int) -> list[str]:
 
 def column_ranges(table: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Return the ends of each column's range, each of shape (n_columns,); infinity and -infinity of an empty column."""
-    return np.fmin.reduce(table, axis=0, initial=np.inf), np.fmax.reduce(table, axis=0, initial=-np.inf)
+    lowest = np.fmin.reduce(table, axis=0, dtype=np.float64, initial=np.inf)
+    return lowest, np.fmax.reduce(table, axis=0, dtype=np.float64, initial=-np.inf)
 
 
 def check_magnitudes(table: AnyArray, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
