@@ -120,6 +120,40 @@ def test_a_reader_that_has_seen_enough(tmp_path, model_file):
     assert "Exception" not in errors
 
 
+@pytest.mark.parametrize(
+    ("streams", "status", "error"),
+    [
+        (">&-", 2, "safespn: standard output is closed; write the result to a file with --output\n"),
+        (">&- 2>&-", 2, ""),
+        (">/dev/full", 2, "safespn: No space left on device; check the path, its permissions and the space left\n"),
+        ("2>&-", 0, ""),
+        ("2>/dev/full", 0, ""),
+        ("<&- >&- 2>&- -o out.csv", 0, ""),
+        (">/dev/full -o out.csv -q", 0, ""),
+        ("--id none 2>&-", 2, ""),
+        ("--id none 2>/dev/full", 2, ""),
+    ],
+)
+def test_predictions_with_streams_that_are_closed_or_full(tmp_path, model_file, streams, status, error):
+    patients().to_csv(tmp_path / "t.csv", index=False)
+    words = f"{shlex.quote(str(COMMAND))} predict {shlex.quote(str(model_file))} t.csv {streams}"
+    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    told = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith("predicting"))
+    assert (done.returncode, told) == (status, error)
+    if status == 0:
+        table = done.stdout if "-o" not in streams else (tmp_path / "out.csv").read_text()
+        assert len(table.splitlines()) == 121
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
+def test_fits_with_streams_that_are_closed_or_full(tmp_path, model_file, streams):
+    patients().to_csv(tmp_path / "t.csv", index=False)
+    words = f"{shlex.quote(str(COMMAND))} fit t.csv -t outcome {' '.join(ONE_FIT)} -o m {streams}"
+    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m").read_bytes() == model_file.read_bytes()
+
+
 def test_importing_the_library_needs_nothing_of_the_command_line():
     # scikit-learn itself imports pandas where there is one, so the packages are made unavailable.
     packages = ["typer", "rich", "pandas", "pyarrow", "jinja2", "matplotlib"]

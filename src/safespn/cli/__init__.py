@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ interrupts: list[int] = []
 
 def main() -> None:
     """Run the command with the arguments of the process and exit with its status."""
+    _open_closed_streams()
     # A name that the terminal has no letters for, such as that of a file, is no reason to fail.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -34,9 +36,33 @@ def main() -> None:
         sys.stderr.write("safespn: interrupted; nothing was written\n")
         sys.exit(130)
     status = run(sys.argv[1:])
+    _let_go_of_full_streams()
     # All is done, or undone: an interrupt could only spoil the status.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(status)
+
+
+def _open_closed_streams() -> None:
+    """Let what goes to streams that the caller has closed go nowhere; ``sys.__stdout__`` still tells that it is closed.
+
+    Otherwise the next file that is opened would get the number of such a stream, and what compiled code writes there.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: that of the stream
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
+
+
+def _let_go_of_full_streams() -> None:
+    """Forget what a stream could not take: Python would try to write it again at exit, and change the status."""
+    from safespn.cli.console import silence
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            silence(stream)
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -93,5 +93,9 @@ def _unread() -> int:
 
 
 def _fail(message: str, status: int = MISTAKE) -> int:
-    sys.stderr.write(f"safespn: {printable(' '.join(message.split()))}\n")
+    try:
+        sys.stderr.write(f"safespn: {printable(' '.join(message.split()))}\n")
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)  # nobody can be told, but for the status
     return status

@@ -55,12 +55,19 @@ class Reporter:
     def note(self, text: str) -> None:
         """Report progress."""
         if not self.quiet:
-            self._error.print(printable(text))
+            self._tell(text)
 
     def warning(self, text: str) -> None:
         """Write a warning."""
         self.warnings.append(text)
-        self._error.print(printable(f"warning: {text}"), style="yellow" if self._error.is_terminal else None)
+        self._tell(f"warning: {text}", "yellow" if self._error.is_terminal else None)
+
+    def _tell(self, text: str, style: str | None = None) -> None:
+        try:
+            self._error.print(printable(text), style=style)
+        except OSError:
+            # A file that takes no more is no reason to give up the work.
+            self._error.on_broken_pipe()
 
     def result(self, text: Any, data: dict[str, Any]) -> None:
         """Give the result: text or a table for people, data for scripts."""

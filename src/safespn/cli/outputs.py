@@ -33,8 +33,12 @@ def check_outputs(*outputs: Path | None, inputs: Sequence[Path] = ()) -> None:
         raise TableError(f"{resolved[0]}: two results cannot go to one file; give them different names")
 
 
-def check_standard_output(inputs: Sequence[Path]) -> None:
-    """Complain if standard output goes to a file that is to be read."""
+def check_standard_output(inputs: Sequence[Path], *, is_needed: bool = False) -> None:
+    """Complain if standard output goes to a file that is to be read, or is closed and needed."""
+    if sys.stdout is None or sys.__stdout__ is None:
+        if is_needed:
+            raise TableError("standard output is closed; write the result to a file with --output")
+        return
     try:
         there = os.fstat(sys.stdout.fileno())
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ import typer
 from safespn.classifier import SafeSPNClassifier
 from safespn.cli import options
 from safespn.cli.console import Reporter
-from safespn.cli.outputs import atomic_stdout, check_outputs
+from safespn.cli.outputs import atomic_stdout, check_outputs, check_standard_output
 from safespn.exceptions import ModelFileError, TableError, UnseenCategoryWarning
 from safespn.foundation.atomic_files import atomic_open
 from safespn.tables import TableFile, check_id, columns_for, features_for, open_table, result_writer
@@ -62,6 +62,7 @@ def predict(
     if as_json and output is None:
         raise typer.BadParameter("--json needs --output: standard output cannot take both predictions and a summary")
     check_outputs(output, inputs=[model, data])
+    check_standard_output([model, data], is_needed=output is None)
     classifier = load_model(model)
     file = open_table(data)
     id_column = _id_column(classifier, file, id_column)

@@ -63,7 +63,7 @@ def without_formula(text: str) -> str:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _escaped(column: pa.Array) -> pa.Array:
