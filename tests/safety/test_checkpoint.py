@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,6 +128,144 @@ def test_only_what_a_fit_made_is_removed(tmp_path, steps, monkeypatch, network):
     place = newest.relative_to(tmp_path)
     above = {str(folder): None for folder in place.parents if folder.name}
     assert everything_in(tmp_path) == {**before, **above, str(place): None, f"{place}/note.txt": b"mine"}
+
+
+def make_link_to_folder(folder, name):
+    elsewhere = folder.parent / "elsewhere"
+    (elsewhere / "1").mkdir(parents=True)
+    (elsewhere / "1" / "0.npy").write_text("mine")
+    (elsewhere / "steps.safetensors").write_text("mine")
+    (folder / name).symlink_to(elsewhere)
+
+
+def make_file(folder, name):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("mine")
+
+
+def make_folder(folder, name):
+    (folder / name).mkdir()
+
+
+FOREIGN = {
+    "unfinished link": (make_link_to_folder, "unfinished-000001"),
+    "link of a step": (make_link_to_folder, "step-000002"),
+    "soft labels": (make_file, "unfinished-000001/0/0.npy"),
+    "a step of another tool": (make_file, "step-001000/model.pt"),
+    "soft labels of another tool": (make_file, "step-001000/0/0.npy"),
+    "steps of another tool": (make_file, "step-000001/steps.safetensors"),
+    "a mark of another tool": (make_file, "step-000001/.safespn-made"),
+    "empty unfinished": (make_folder, "unfinished-000002"),
+    "empty step": (make_folder, "step-000001"),
+    "empty late step": (make_folder, "step-001000"),
+    "file": (make_file, "step-000001"),
+    "unfinished file": (make_file, "unfinished-000001"),
+    "link of a member": (make_link_to_folder, "member-0"),
+    "empty member": (make_folder, "member-0"),
+    "member of another tool": (make_file, "member-0/step-000001/0/0.npy"),
+    "member that is a file": (make_file, "member-1"),
+}
+"""Things of somebody else, with names that a fit gives."""
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_things_with_our_names_that_no_fit_made_are_left_alone(tmp_path, steps, monkeypatch, foreign, network):
+    monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
+    X, _, partly = blobs(100)
+    folder = tmp_path / "steps"
+    folder.mkdir()
+    make, name = FOREIGN[foreign]
+    make(folder, name)
+    before = everything_in(tmp_path)
+    told = rf"holds other things \({name.split('/')[0]}\), which are left alone"
+    steps["left"] = 9
+    with pytest.warns(CheckpointWarning, match=told) as caught, pytest.raises(StoppedError):
+        SafeSPNClassifier(network=network, random_state=0, checkpoint=folder).fit(X, partly)
+    assert len([each for each in caught if each.category is CheckpointWarning]) == 1
+    assert before.items() <= everything_in(tmp_path).items()
+    steps.update(left=10**9, made=0)
+    with pytest.warns(CheckpointWarning, match=told):
+        resumed = SafeSPNClassifier(network=network, random_state=0, checkpoint=folder).fit(X, partly)
+    n_resumed = steps["made"]
+    assert everything_in(tmp_path) == before
+    steps["made"] = 0
+    whole = SafeSPNClassifier(network=network, random_state=0).fit(X, partly)
+    assert n_resumed < steps["made"]
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nowhere", "link to a lock", "folder", "pipe", "text", "number"])
+def test_something_else_with_the_name_of_the_lock_is_refused(tmp_path, kind):
+    X, _, partly = blobs(100)
+    folder, mine = tmp_path / "steps", tmp_path / "mine.txt"
+    folder.mkdir()
+    lock = folder / ".safespn-lock"
+    if kind.startswith("link"):
+        if kind != "link to nowhere":
+            mine.write_text("safespn lock 0" if kind == "link to a lock" else "mine")
+        lock.symlink_to(mine)
+    elif kind == "folder":
+        lock.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.write_text("mine" if kind == "text" else "12")
+    before = everything_in(tmp_path)
+    with pytest.raises(CheckpointError, match=r"\.safespn-lock (is|was) .* left as it is\); choose another one"):
+        SafeSPNClassifier(network="blocks", checkpoint=folder).fit(X, partly)
+    assert everything_in(tmp_path) == before
+    assert lock.is_symlink() == kind.startswith("link")
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_what_is_left_of_a_step_that_was_being_written_is_removed(tmp_path, steps, monkeypatch, network):
+    monkeypatch.setattr(checkpoint, "SHARE_OF_TIME", 1e9)
+    X, _, partly = blobs(100)
+
+    def interrupt(*arguments, **options):
+        raise StoppedError
+
+    classifier = SafeSPNClassifier(network=network, random_state=0, checkpoint=tmp_path / "a" / "steps")
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", interrupt)
+        with pytest.raises(StoppedError):
+            classifier.fit(X, partly)
+    assert not list(tmp_path.iterdir())
+    # A process that is killed removes nothing.
+    newest = interrupted(tmp_path / "a" / "steps", steps, X, partly, network=network, n_steps=9)
+    shutil.copytree(newest, newest.with_name("unfinished-000099"))
+    shutil.copytree(newest, newest.with_name("step-000099"))
+    (newest.with_name("step-000099") / "steps.safetensors").unlink()
+    classifier.fit(X, partly)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_with_dots_makes_no_other_folders(tmp_path, monkeypatch):
+    X, _, partly = blobs(100)
+    monkeypatch.chdir(tmp_path)
+    SafeSPNClassifier(network="blocks", checkpoint="rel/../rel2").fit(X, partly)
+    assert not list(tmp_path.iterdir())
+
+
+PATHS = {
+    "long name": lambda folder: folder / "a" / ("b" * 300) / "c",
+    "long path": lambda folder: folder.joinpath(*["b" * 200] * 30),
+    "NUL": lambda folder: f"{folder}/a\0b",
+    "link to nowhere": lambda folder: folder / "nowhere",
+    "below a link to nowhere": lambda folder: folder / "nowhere" / "steps",
+    "links in a circle": lambda folder: folder / "circle" / "steps",
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_that_name_no_folder_are_refused(tmp_path, path):
+    X, _, partly = blobs(100)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(CheckpointError, match=r"the folder cannot be written \(.+\); choose another one"):
+        SafeSPNClassifier(network="blocks", checkpoint=PATHS[path](tmp_path)).fit(X, partly)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["circle", "nowhere"]
 
 
 def test_a_folder_is_free_again_after_a_warning_that_is_an_error(tmp_path):
@@ -290,6 +429,27 @@ def labels(function):
     return damage
 
 
+def broken_header(newest):
+    """An opening bracket in the header, which is parsed as Python."""
+    for file in newest.glob("3/*.npy"):
+        content = bytearray(file.read_bytes())
+        content[content.index(b"}")] = ord("(")
+        file.write_bytes(content)
+
+
+def archive(newest):
+    for file in newest.glob("3/*.npy"):
+        values = np.load(file)
+        with file.open("wb") as opened:
+            np.savez(opened, values)
+
+
+def negative_first_variances(tensors, record):
+    assert 1 not in record["numbers"]
+    record["entries"][0]["worst_case"] = 1e9  # its soft labels are not here, but the fit would go on from it
+    tensors["0.leaves.0"] = -np.abs(tensors["0.leaves.0"])
+
+
 DAMAGES = {
     "short weights": entry("2.log_weights", lambda values: values[:1]),
     "long weights": entry("2.log_weights", lambda values: np.append(values, 0.0)),
@@ -300,6 +460,8 @@ DAMAGES = {
     "one parameter that is NaN": entry("1.leaves.0", filled(np.nan, 0, 0)),
     "infinite parameters": entry("2.leaves.0", filled(np.inf)),
     "a negative variance": entry("2.leaves.0", filled(-1.0, 0, -1)),
+    "negative variances of a step without soft labels": edited(negative_first_variances),
+    "infinite weights": entry("2.log_weights", filled(1e9)),
     "fewer leaves": entry("2.leaves.0", lambda values: values[:1]),
     "no parameters": edited(lambda tensors, record: tensors.pop("2.leaves.0")),
     "a worst case that is NaN": edited(lambda tensors, record: record["entries"][2].update(worst_case=float("nan"))),
@@ -316,6 +478,8 @@ DAMAGES = {
     "soft labels of whole numbers": labels(lambda values: np.round(values).astype(np.int64)),
     "known classes changed": labels(lambda values: values[:, ::-1]),
     "empty soft labels": lambda newest: [file.write_bytes(b"") for file in newest.glob("3/*.npy")],
+    "soft labels with a broken header": broken_header,
+    "soft labels in an archive": archive,
     "no soft labels": lambda newest: [file.unlink() for file in newest.glob("3/*.npy")],
 }
 

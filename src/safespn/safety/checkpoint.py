@@ -86,7 +86,7 @@ class Journal:
         self._numbers: list[int] = []
         self._written, self._cost, self._last = time.monotonic(), 0.0, 0
         self.identity = json.loads(json.dumps({"format": FORMAT, "rows": digests, "settings": settings}))
-        steps = holder.own_folders(network, "step")
+        steps = [each for each in holder.own_folders(network, "step") if (each / STEPS_FILE).exists()]
         if steps:
             self._read(steps[-1])
 
@@ -115,7 +115,7 @@ class Journal:
         try:
             unfinished = self.holder.new_folder(self.network, f"unfinished-{number:06d}")
             self._write(unfinished, states)
-            target = unfinished.rename(self.holder.free_name(self.network, f"step-{number:06d}"))
+            target = self.holder.rename(unfinished, self.network, f"step-{number:06d}")
         except (OSError, SafetensorError) as error:
             if unfinished is not None:
                 self.holder.remove_step(unfinished)
@@ -233,10 +233,11 @@ def _checked_steps(
             if np.isnan(arrays[name]).any():
                 raise ValueError(f"step {position + 1} has {name} that are not numbers")
         log_weights, *leaves = arrays.values()
-        if np.abs(structure.sum_over_edges(np.exp(log_weights)) - 1).max() > SAME:
+        with np.errstate(over="ignore"):
+            totals = structure.sum_over_edges(np.exp(log_weights))
+        if not (np.abs(totals - 1) <= SAME).all():
             raise ValueError(f"step {position + 1} has weights that do not add up to one")
         parameters = Parameters(log_weights, tuple(leaves))
+        describe(structure, parameters)  # refuses variances, covariances and probabilities that are none
         steps.append((parameters, entry))
-    for number in numbers:
-        describe(structure, steps[number - 1][0])  # refuses variances, covariances and probabilities that are none
     return steps

@@ -72,6 +72,11 @@ class CheckpointFolder:
         self._lock.set_note(self._n_made)
         try:
             self._warn_of_foreign_things()
+        except OSError as error:
+            self.__exit__()
+            raise CheckpointError(
+                f"checkpoint {path}: the folder cannot be read ({error.strerror}); choose another one"
+            ) from error
         except BaseException:  # where warnings are errors
             self.__exit__()
             raise
@@ -104,17 +109,24 @@ class CheckpointFolder:
         place = self._places[network]
         if network and not self._is_own(place):
             self._make(place)
-        folder = self.free_name(network, name)
+        folder = self._free_name(network, name)
         self._make(folder)
         return folder
 
-    def free_name(self, network: str, name: str) -> Path:
-        """Return a path that nothing has: the name, or the name with a number."""
+    def rename(self, folder: Path, network: str, name: str) -> Path:
+        """Give a new folder its final name, or that name with a number where something has it."""
+        renamed = folder.rename(self._free_name(network, name))
+        self._made.discard(folder)
+        return renamed
+
+    def _free_name(self, network: str, name: str) -> Path:
         return next(each for each in _numbered(self._places[network] / name) if not _exists(each))
 
     def remove_step(self, folder: Path) -> None:
         """Remove a folder of a step: the files that are written here, and folders that are empty then."""
         with suppress(OSError):
+            # First, so that what is left after an interruption is not taken for a step.
+            (folder / STEPS_FILE).unlink(missing_ok=True)
             for of_step in folder.iterdir():
                 if of_step.name.isdigit() and _is_folder(of_step):
                     for file in of_step.iterdir():
@@ -122,7 +134,6 @@ class CheckpointFolder:
                             file.unlink()
                     with suppress(OSError):
                         of_step.rmdir()
-            (folder / STEPS_FILE).unlink(missing_ok=True)
             self._remove_own(folder)
 
     def _place(self, network: str) -> Path:
@@ -181,10 +192,9 @@ class CheckpointFolder:
 
     def _remove_folders(self) -> None:
         """Remove the folder, and the parents that were made with it, as far as they are empty."""
-        with suppress(OSError):
-            for each in (self.path, *self.path.parents)[: self._n_made]:
-                with suppress(FileNotFoundError):
-                    each.rmdir()
+        for each in (self.path, *self.path.parents)[: self._n_made]:
+            with suppress(OSError):  # also where only some of the parents could be made
+                each.rmdir()
 
 
 def _resolved(path: Path) -> Path:

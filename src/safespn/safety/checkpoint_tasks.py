@@ -52,9 +52,10 @@ class ReadSoftLabels:
         file = Path(self.folder) / f"{block.number}.npy"
         try:
             soft_labels: FloatArray = np.load(file)
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # a damaged header is parsed as Python, with errors of all kinds
             raise CheckpointError(f"{file} cannot be read ({error}); delete {Path(self.folder).parent}") from error
-        same_shape = soft_labels.shape == state.soft_labels.shape and soft_labels.dtype == np.float64
+        is_array = isinstance(soft_labels, np.ndarray)  # an archive of arrays is none
+        same_shape = is_array and soft_labels.shape == state.soft_labels.shape and soft_labels.dtype == np.float64
         if not same_shape or not self._are_soft_labels(soft_labels, block):
             raise CheckpointError(
                 f"{file} holds no soft labels of block {block.number}: it is damaged; delete {Path(self.folder).parent}"
