@@ -213,6 +213,20 @@ def test_amounts_of_money_are_numbers_and_told(command, model_file, tmp_path):
     assert command("predict", tmp_path / "m", tmp_path / "t.csv", "-o", tmp_path / "o.csv", "-q") == (0, "", "")
 
 
+def test_thousands_in_a_file_with_decimal_commas(command, tmp_path):
+    frame = patients()
+    grouped = (1000 * frame["age"]).map(lambda age: f"{age:,.0f}".replace(",", "."))
+    frame.assign(age=1000 * frame["age"]).to_csv(tmp_path / "plain.csv", index=False)
+    frame.assign(age=grouped).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    for name in ("plain", "t"):
+        table, model, predictions = (tmp_path / f"{name}{end}" for end in (".csv", ".safespn", ".out"))
+        status, _, err = command("fit", table, "-t", "outcome", *ONE_FIT, "-o", model)
+        assert status == 0
+        assert command("predict", model, table, "-o", predictions, "-q")[0] == 0
+    assert f"column 'age': {grouped[0]!r} is read as the number {grouped[0].replace('.', '')}" in err
+    assert (tmp_path / "t.out").read_bytes() == (tmp_path / "plain.out").read_bytes()
+
+
 def test_labels_that_are_numbers_with_gaps(command, tmp_path):
     frame = patients().assign(outcome=lambda table: table["outcome"].map({"ill": 2.0, "well": -1.0}))
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -208,3 +208,23 @@ def test_a_cell_that_is_not_utf8_far_down(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,x\n" * 400_000 + b"1,\xff\n")
     with pytest.raises(TableError, match="line 400002: letters that are not UTF-8"):
         open_table(tmp_path / "t.csv").read()
+
+
+@pytest.mark.parametrize(
+    ("content", "decimal", "grouping"),
+    [
+        ("a;b\n1.234;0,5\n2.345,5;1,5\n1.234.567;2,5\n", ",", {"a": True, "b": True}),
+        ("a;b\n1.234;x\n2.345;y\n2.345,5;z\n", ",", {"a": True}),
+        ("a;b\n1.234;0,5\n0.5;1,5\n12.3456;2,5\n1.5;2,25\n;3,5\n", ",", {"a": False, "b": True}),
+        ("a;b\n1.234;1,5\n12.345;\n2.345;2\n", ",", {"a": True}),
+        ("a;b\n1.234;1,5\n12.345;x\n2.345;2\n", ".", {"a": False}),
+        ("a;b\n1.234;1,234\n12.345;\n2.345;2\n", ".", {"a": False}),
+        ("a;b\n1.234;0.5\n12.345;1.5\n", ".", {"a": False, "b": False}),
+        ('a,b\n1.234,0.5\n"2.345,5",1.5\n', ".", {"a": True, "b": False}),
+    ],
+)
+def test_where_points_group_thousands(tmp_path, content, decimal, grouping):
+    (tmp_path / "t.csv").write_text(content)
+    file = open_table(tmp_path / "t.csv")
+    assert file.decimal == decimal
+    assert {name: file.grouping(name) for name in grouping} == grouping

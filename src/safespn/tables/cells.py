@@ -17,9 +17,17 @@ MISSING_MARKERS = frozenset(
     {"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "Null", "null", "None", "<NA>", "."}
 )
 """Texts that stand for a missing cell."""
-_AMOUNT = re.compile(r"([+-]?)[$€£¥]? ?(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)? ?[$€£¥]?")
-"""A number with the sign of a currency, or with thousands grouped by commas."""
+_AMOUNT = re.compile(
+    r"(?!.*[+-].*[+-])([+-]?)[$€£¥]? ?([+-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)? ?[$€£¥]?"  # one sign at most
+)
+_CURRENCY = re.compile(r"[$€£¥]")
+_IN_BRACKETS = re.compile(r"([$€£¥]? ?)\(([^()+-]*)\)( ?[$€£¥]?)")
 _SWAPPED_MARKS = str.maketrans(",.", ".,")
+_AROUND = "+-()$€£¥ "
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+_ONLY_GROUPED = re.compile(r"[1-9]\d{0,2}(?:(?:\.\d{3}){2,}|(?:\.\d{3})+,\d+)")
+_WITH_DECIMAL_COMMA = re.compile(r"(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:,\d+)?")
+_WITH_DECIMAL_POINT = re.compile(r"\d*\.\d+(?:[eE][+-]?\d+)?|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}")
 _WHOLE_WITH_ZEROS = re.compile(r"([+-]?\d+)\.0*")
 
 
@@ -72,7 +80,13 @@ class Cells:
 
 
 def cells_of(
-    column: AnyArray, kind: str, markers: Iterable[str] = (), decimal: str = ".", rows: IntArray | None = None
+    column: AnyArray,
+    kind: str,
+    markers: Iterable[str] = (),
+    decimal: str = ".",
+    rows: IntArray | None = None,
+    *,
+    grouping: bool | None = None,
 ) -> Cells:
     """Look at a column of a file.
 
@@ -87,6 +101,9 @@ def cells_of(
         The decimal mark of texts.
     rows : array of shape (n_rows,), optional
         Numbers of the rows in the file, counted from 0, if these are not all rows.
+    grouping : bool, optional
+        Whether points group thousands in this column; without it these cells decide. Those who look at a column piece
+        by piece say it, so that all pieces are read alike.
     """
     marked_numbers = [float(marker) for marker in markers if is_numeric_text(marker)]
     if kind == "number":
@@ -97,11 +114,18 @@ def cells_of(
     places, distinct = pd.factorize(column)
     texts = [text.strip() for text in distinct.tolist()]
     texts = ["" if text in missing else text for text in texts]
+    grouping = points_group(texts, decimal) if grouping is None else grouping
+    if grouping:
+        decimal = ","
     with_points = texts if decimal == "." else [text.replace(decimal, ".") for text in texts]
+    if grouping:
+        # Left to what reads amounts: 1.234 would be a number by itself, but a smaller one.
+        with_points = ["" if _is_grouped(text) else other for text, other in zip(texts, with_points, strict=True)]
     numbers = np.array(pd.to_numeric(pd.Series(with_points, dtype=object), errors="coerce"), dtype=np.float64)
     amount = None
     for place in np.nonzero(np.isnan(numbers))[0]:
-        number = _amount(texts[place], decimal)
+        # Where points are decimal marks beside commas, they are in amounts, too.
+        number = _amount(texts[place], decimal if grouping or "," in texts[place] else ".")
         if number is not None:
             amount, numbers[place] = amount or (texts[place], number), number
     # A marker such as -999 is also meant where the file writes -999.0.
@@ -110,15 +134,52 @@ def cells_of(
     return Cells(np.append(numbers, np.nan)[places], _taken(texts, places), rows, amount)
 
 
+def points_group(texts: Iterable[str], decimal: str = ".") -> bool:
+    """Decide for a column whether points group thousands: 1.234 is then more than a thousand.
+
+    Where the file has decimal commas they do, unless the column shows points that can only be decimal (0.5 or 1.23).
+    Elsewhere they do if some can only group (1.234.567 or 1.234,5), all cells are such numbers and they are not all of
+    one shape, as codes are.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Cells, or some of them; empty where missing.
+    decimal : str
+        The decimal mark of the file.
+    """
+    given = {text.strip(_AROUND) for text in texts}
+    only_grouped = any(text.count(".") > 0 and _ONLY_GROUPED.fullmatch(text) for text in given)
+    if decimal == ",":
+        return only_grouped or not any(
+            _WITH_DECIMAL_POINT.fullmatch(text) and not _GROUPED.fullmatch(text) for text in given
+        )
+    shapes = {(text.count("."), "," in text) for text in given if text}
+    return only_grouped and len(shapes) > 1 and all(_WITH_DECIMAL_COMMA.fullmatch(text) for text in given if text)
+
+
 def _taken(distinct: Sequence[str | None], places: IntArray) -> AnyArray:
     """Spread distinct values over the rows; at place -1 the cell is missing."""
     return np.array([*distinct, ""], dtype=object)[places]
 
 
-def _amount(text: str, decimal: str) -> float | None:
-    """Read a number with the sign of a currency or with grouped thousands; None if it is something else."""
+def _amount(text: str, decimal: str = ".") -> float | None:
+    """Read a number with the sign of a currency or with grouped thousands; None if it is something else.
+
+    With the sign of a currency, brackets mean that it is negative, as accountants write.
+    """
+    bracketed = _IN_BRACKETS.fullmatch(text)
+    if bracketed:
+        if not _CURRENCY.search(text):
+            return None
+        text = "-" + "".join(bracketed.groups())
     found = _AMOUNT.fullmatch(text if decimal == "." else text.translate(_SWAPPED_MARKS))
-    return float(found[1] + found[2].replace(",", "") + (found[3] or "")) if found else None
+    return float(found[1] + found[2] + found[3].replace(",", "") + (found[4] or "")) if found else None
+
+
+def _is_grouped(text: str) -> bool:
+    """Whether each point in a number has a group of three digits behind it, so that it may be a thousands separator."""
+    return _GROUPED.fullmatch(text) is not None
 
 
 def _number_text(value: float) -> str:

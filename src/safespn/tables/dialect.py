@@ -6,11 +6,12 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from safespn.exceptions import TableError
+from safespn.tables.cells import MISSING_MARKERS, points_group
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20
@@ -23,8 +24,10 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _LINE_BREAKS = re.compile(r"\s*[\r\n]+\s*")
-_POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_POINT_NUMBER = re.compile(r"[+-]?(\d*|[1-9]\d{0,2}(,\d{3})+)\.\d+([eE][+-]?\d+)?")
+_COMMA_NUMBER = re.compile(r"[+-]?(\d*|[1-9]\d{0,2}(\.\d{3})+),\d+([eE][+-]?\d+)?")
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
+_COMMA_GROUP = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Dialect:
     n_empty_lines: int
     """Empty lines before the column names."""
     has_rows: bool
+    grouping: frozenset[str] = frozenset()
+    """Columns in which points group thousands."""
 
     @property
     def notes(self) -> list[str]:
@@ -67,7 +72,13 @@ def find_dialect(path: Path, name: Path) -> Dialect:
     separator = max(SEPARATORS, key=lambda mark: _evenness(lines[n_empty:], mark))
     rows = _rows(lines[n_empty:], separator)
     names = tuple(on_one_line(cell) or f"column {number}" for number, cell in enumerate(rows[0], start=1))
-    return Dialect(encoding, separator, _decimal(rows[1:], separator), names, n_empty, len(rows) > 1 or not is_whole)
+    columns = [[row[place].strip() for row in rows[1:] if place < len(row)] for place in range(len(names))]
+    decimal = _decimal(columns, separator)
+    grouping = frozenset(
+        name for name, cells in zip(names, columns, strict=True) if points_group(_present(cells), decimal)
+    )
+    has_rows = len(rows) > 1 or not is_whole
+    return Dialect(encoding, separator, decimal, names, n_empty, has_rows, grouping)
 
 
 def on_one_line(name: str) -> str:
@@ -104,11 +115,29 @@ def _evenness(lines: Sequence[str], separator: str) -> tuple[float, int]:
     return (widths.count(widths[0]) / len(widths) if widths[0] > 1 else 0.0), widths[0]
 
 
-def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """Find the decimal mark; between commas as separators a comma in quotes rather groups thousands."""
+def _present(cells: Iterable[str]) -> set[str]:
+    return {cell for cell in cells if cell not in MISSING_MARKERS}
+
+
+def _decimal(columns: Sequence[Sequence[str]], separator: str) -> str:
+    """Find the decimal mark; between commas as separators a comma in quotes rather groups thousands.
+
+    Points that may group thousands say nothing in columns where some can only do so, nor beside columns whose numbers
+    plainly have decimal commas.
+    """
     if separator == ",":
         return "."
-    cells = [cell.strip() for row in rows for cell in row]
-    with_comma = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
-    with_point = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    beside = "," if any(_has_decimal_commas(_present(cells)) for cells in columns) else "."
+    with_comma = with_point = 0
+    for cells in columns:
+        with_comma += sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
+        if not points_group(_present(cells), beside):
+            with_point += sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
     return "," if with_comma > with_point else "."
+
+
+def _has_decimal_commas(cells: set[str]) -> bool:
+    """Whether cells are whole numbers and such with a comma, not all of which may group thousands."""
+    if not all(_WHOLE_NUMBER.fullmatch(cell) or _COMMA_NUMBER.fullmatch(cell) for cell in cells):
+        return False
+    return any("," in cell and not _COMMA_GROUP.fullmatch(cell) for cell in cells)

@@ -69,7 +69,7 @@ def features_for(
         if name is None or kind == "ignored":
             features[number] = np.full(len(next(iter(chunk.values()))), np.nan)
             continue
-        cells = cells_of(chunk[name], file.kinds[name], missing, file.decimal)
+        cells = cells_of(chunk[name], file.kinds[name], missing, file.decimal, grouping=file.grouping(name))
         if categories is None:
             features[number] = _numbers(cells, name, file, start)
         else:

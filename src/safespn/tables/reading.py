@@ -64,6 +64,10 @@ class TableFile:
     def decimal(self) -> str:
         return self.dialect.decimal if self.dialect else "."
 
+    def grouping(self, name: str) -> bool:
+        """Whether points group thousands in a column of texts, by the beginning of the file."""
+        return self.dialect is not None and name in self.dialect.grouping
+
     @property
     def notes(self) -> list[str]:
         """What is unusual about the file and was understood."""

@@ -222,7 +222,7 @@ def look_at(
 ) -> dict[str, Cells]:
     """Look at rows of a file: which of their cells are missing, and what the others are."""
     return {
-        name: cells_of(column, file.kinds[name], choices.missing, file.decimal, rows)
+        name: cells_of(column, file.kinds[name], choices.missing, file.decimal, rows, grouping=file.grouping(name))
         for name, column in chunk.items()
         if file.kinds[name] in ("text", "number")
     }
