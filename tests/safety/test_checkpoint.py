@@ -160,9 +160,9 @@ FOREIGN = {
     "empty late step": (make_folder, "step-001000"),
     "file": (make_file, "step-000001"),
     "unfinished file": (make_file, "unfinished-000001"),
-    "link of a member": (make_link_to_folder, "member-0"),
-    "empty member": (make_folder, "member-0"),
-    "member of another tool": (make_file, "member-0/step-000001/0/0.npy"),
+    "link of a member": (make_link_to_folder, "member-1"),
+    "empty member": (make_folder, "member-1"),
+    "member of another tool": (make_file, "member-1/step-000001/0/0.npy"),
     "member that is a file": (make_file, "member-1"),
 }
 """Things of somebody else, with names that a fit gives."""
@@ -184,6 +184,8 @@ def test_things_with_our_names_that_no_fit_made_are_left_alone(tmp_path, steps, 
         SafeSPNClassifier(network=network, random_state=0, checkpoint=folder).fit(X, partly)
     assert len([each for each in caught if each.category is CheckpointWarning]) == 1
     assert before.items() <= everything_in(tmp_path).items()
+    if network != "blocks":
+        assert list(folder.glob("member-1-2/step-*" if name.startswith("member-1") else "member-1/step-*"))
     steps.update(left=10**9, made=0)
     with pytest.warns(CheckpointWarning, match=told):
         resumed = SafeSPNClassifier(network=network, random_state=0, checkpoint=folder).fit(X, partly)
@@ -195,7 +197,9 @@ def test_things_with_our_names_that_no_fit_made_are_left_alone(tmp_path, steps, 
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
 
 
-@pytest.mark.parametrize("kind", ["link", "link to nowhere", "link to a lock", "folder", "pipe", "text", "number"])
+@pytest.mark.parametrize(
+    "kind", ["link", "link to nowhere", "link to a lock", "folder", "pipe", "text", "number", "hard"]
+)
 def test_something_else_with_the_name_of_the_lock_is_refused(tmp_path, kind):
     X, _, partly = blobs(100)
     folder, mine = tmp_path / "steps", tmp_path / "mine.txt"
@@ -209,6 +213,9 @@ def test_something_else_with_the_name_of_the_lock_is_refused(tmp_path, kind):
         lock.mkdir()
     elif kind == "pipe":
         os.mkfifo(lock)
+    elif kind == "hard":
+        mine.touch()
+        lock.hardlink_to(mine)
     else:
         lock.write_text("mine" if kind == "text" else "12")
     before = everything_in(tmp_path)
@@ -450,6 +457,12 @@ def negative_first_variances(tensors, record):
     tensors["0.leaves.0"] = -np.abs(tensors["0.leaves.0"])
 
 
+def unknown_type(newest):
+    """A tensor of a type that numpy does not have."""
+    header = b'{"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
+    (newest / "steps.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"00")
+
+
 DAMAGES = {
     "short weights": entry("2.log_weights", lambda values: values[:1]),
     "long weights": entry("2.log_weights", lambda values: np.append(values, 0.0)),
@@ -466,7 +479,11 @@ DAMAGES = {
     "no parameters": edited(lambda tensors, record: tensors.pop("2.leaves.0")),
     "a worst case that is NaN": edited(lambda tensors, record: record["entries"][2].update(worst_case=float("nan"))),
     "a worst case in words": edited(lambda tensors, record: record["entries"][2].update(worst_case="good")),
+    "a worst case beyond floating point": edited(
+        lambda tensors, record: record["entries"][2].update(worst_case=10**400)
+    ),
     "no worst case": edited(lambda tensors, record: record["entries"][2].pop("worst_case")),
+    "numbers of an unknown type": unknown_type,
     "no steps": edited(lambda tensors, record: record.update(entries=[])),
     "steps that are none": edited(lambda tensors, record: record.update(entries=3)),
     "other steps": edited(lambda tensors, record: record.update(numbers=[7])),

@@ -47,7 +47,7 @@ class FolderLock:
                 _lock(handle)
                 # The process that held it before may have removed the file that was opened here.
                 if os.path.samestat(os.fstat(handle), self.path.lstat()):
-                    if _text(handle) is None:
+                    if os.fstat(handle).st_nlink > 1 or _text(handle) is None:
                         raise self._is_foreign("was not made by a fit")
                     return handle
             except FileNotFoundError:
