@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from safespn.exceptions import LabelWarning, SentinelWarning
 from safespn.safety.progress import PassRecord, listening
@@ -22,6 +23,7 @@ from safespn.safety.progress import PassRecord, listening
 ANNOUNCED_SHARE = 0.1
 """Away from a terminal, progress is reported each time this share has been done."""
 SECONDS_BETWEEN_LINES = 20.0
+BAR_WIDTH = 12
 """Away from a terminal, passes are reported after so many seconds."""
 _STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories of control characters, marks of direction, halves of letters, and breaks of lines."""
@@ -110,9 +112,10 @@ class Reporter:
         if self.quiet:
             yield
         elif self._error.is_terminal:
-            with Progress(
-                TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=self._error, transient=True
-            ) as bar:
+            # Text that is longer than a narrow terminal goes on in the next line: speed and time left come last.
+            description = TextColumn("{task.description}", table_column=Column(ratio=1))
+            columns = (description, BarColumn(BAR_WIDTH), TimeElapsedColumn())
+            with Progress(*columns, console=self._error, transient=True, expand=True) as bar:
                 task = bar.add_task(printable(text), total=None)
 
                 def show(record: PassRecord) -> None:
